@@ -1,0 +1,132 @@
+"""β_k and ε_k as functions of the step.
+
+A schedule takes a step: a Python integer of any size on the host, or an integer array in compiled
+code. The counter itself is only ever divided or subtracted as an integer, so that no float32
+rounds it; what is converted to floating point is small.
+
+>>> [round(RateUpdates(kappa=10)(k), 3) for k in (0, 9, 10, 20, 199)]
+[0.0, 0.0, 0.5, 0.667, 0.95]
+>>> RateUpdates(kappa=2**40)(2**41 + 5)
+0.6666666666666666
+"""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from movi.errors import UserError
+
+Step = Any  # int, or an integer array
+Value = Any  # float, or a floating-point array
+
+
+class Schedule(Protocol):
+    """A value for every step."""
+
+    def __call__(self, step: Step) -> Value:
+        """The value at this step."""
+        ...
+
+
+def _clip(x: Step, low: int, high: int) -> Step:
+    if isinstance(x, int):
+        return max(low, min(x, high))
+    if isinstance(x, np.ndarray | np.integer):
+        return np.clip(x, low, high)
+    import jax.numpy as jnp
+
+    return jnp.clip(x, low, high)
+
+
+def _positive(name: str, value: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise UserError(f"{name}: {value!r}, expected an integer of at least 1")
+
+
+def _fraction(name: str, value: float) -> None:
+    if not 0 <= value <= 1:
+        raise UserError(f"{name}: {value!r}, expected a number in [0, 1]")
+
+
+@dataclass(frozen=True)
+class Mean:
+    """β_k = k / (k + 1): h_k is the mean of q_0, …, q_k (Section 4)."""
+
+    def __call__(self, step: Step) -> Value:
+        """k / (k + 1)."""
+        return step / (step + 1)
+
+
+@dataclass(frozen=True)
+class RateUpdates:
+    """β_k = ⌊k/κ⌋ / (⌊k/κ⌋ + 1) (Section 5): 0 for the first κ steps, then 1/2, 2/3, …"""
+
+    kappa: int
+    """κ: agent steps between two changes of β (paper: 2,500,000, a twentieth of a run)."""
+
+    def __post_init__(self) -> None:
+        _positive("kappa", self.kappa)
+
+    def __call__(self, step: Step) -> Value:
+        """⌊k/κ⌋ / (⌊k/κ⌋ + 1)."""
+        n = step // self.kappa
+        return n / (n + 1)
+
+
+@dataclass(frozen=True)
+class Constant:
+    """β_k = β (the appendix studies 0.1, 0.5 and 0.9)."""
+
+    beta: float
+    """β, in [0, 1)."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.beta < 1:
+            raise UserError(f"beta: {self.beta!r}, expected a number in [0, 1)")
+
+    def __call__(self, step: Step) -> Value:
+        """β, whatever the step."""
+        return self.beta + 0.0 * step
+
+
+@dataclass(frozen=True)
+class Heuristic:
+    """β_k = 0.1 ⌊k/κ⌋ (appendix), held at 0.9 so that it stays below 1."""
+
+    kappa: int
+    """κ: agent steps between two changes of β."""
+
+    def __post_init__(self) -> None:
+        _positive("kappa", self.kappa)
+
+    def __call__(self, step: Step) -> Value:
+        """0.1 ⌊k/κ⌋, at most 0.9."""
+        return _clip(step // self.kappa, 0, 9) / 10
+
+
+@dataclass(frozen=True)
+class Epsilon:
+    """ε_k: 1 while warming up, then linear to ``final`` over ``decay`` steps, then ``final``.
+
+    >>> [round(Epsilon(20_000, 250_000, 0.01)(k), 6) for k in (0, 20_000, 145_000, 270_000)]
+    [1.0, 1.0, 0.505, 0.01]
+    """
+
+    warmup: int = 20_000
+    """Agent steps with ε = 1 (paper: 20,000)."""
+    decay: int = 250_000
+    """Agent steps from 1 to the final ε (paper: 250,000)."""
+    final: float = 0.01
+    """The ε that remains (paper: 0.01)."""
+
+    def __post_init__(self) -> None:
+        if self.warmup < 0:
+            raise UserError(f"warmup: {self.warmup!r}, expected at least 0")
+        _positive("decay", self.decay)
+        _fraction("final", self.final)
+
+    def __call__(self, step: Step) -> Value:
+        """ε at this step."""
+        left = _clip(self.warmup + self.decay - step, 0, self.decay)
+        return self.final + (1 - self.final) * (left / self.decay)
