@@ -7,7 +7,7 @@ from movi.mdp.exact import (
     policy_values,
     weighted_norm,
 )
-from movi.mdp.files import load, save
+from movi.mdp.files import load_mdp, save_mdp
 from movi.mdp.garnets import garnet
 from movi.mdp.model import FiniteMDP
 
@@ -15,10 +15,10 @@ __all__ = [
     "FiniteMDP",
     "Optimum",
     "garnet",
-    "load",
+    "load_mdp",
     "occupancy",
     "optimum",
     "policy_values",
-    "save",
+    "save_mdp",
     "weighted_norm",
 ]

@@ -19,7 +19,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, expected, rounding, select, union
+from movi.mdp.operators import Union, compiled, expected, rounding, select, union
 
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
 _SYSTEMS = 1 << 22  # entries of the linear systems that are solved in one call
@@ -90,7 +90,7 @@ def _policy_iteration(mdp: FiniteMDP) -> Optimum:
     return Optimum(q, q.argmax(1).astype(np.int32), np.asarray(bound))
 
 
-@partial(jax.jit, static_argnames="partial_sweeps")
+@partial(compiled, static_argnames="partial_sweeps")
 def _modified_policy_iteration(
     mdp: Union, tolerance: float, partial_sweeps: int = 8
 ) -> tuple[Any, Any, Any]:
@@ -184,12 +184,12 @@ def _state_values(mdp: FiniteMDP, policies: np.ndarray, tolerance: float) -> np.
         )
 
 
-@jax.jit
+@compiled
 def _backup(mdp: Union, v: Any) -> Any:
     return mdp.rewards + mdp.discount * expected(mdp.successors, mdp.probabilities, v)
 
 
-@jax.jit
+@compiled
 def _evaluate(mdp: Union, policy: Any, tolerance: float) -> tuple[Any, Any]:
     """v_π by sweeps of T_π until the span of the residual proves it; and the bound."""
     rewards, successors, probabilities = (

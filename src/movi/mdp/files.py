@@ -11,18 +11,18 @@ import numpy as np
 from numpy.lib import format as npy
 
 from movi.errors import UserError
-from movi.mdp.model import FiniteMDP
+from movi.mdp.model import FiniteMDP, frozen
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 
 
-def save(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
+def save_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
     """Write the four fields to ``path``."""
     write_arrays(path, {name: getattr(mdp, name) for name in FIELDS})
 
 
-def load(path: str | os.PathLike[str]) -> FiniteMDP:
-    """Read and validate what :func:`save` wrote, or any ``.npz`` with the four fields."""
+def load_mdp(path: str | os.PathLike[str]) -> FiniteMDP:
+    """Read and validate what :func:`save_mdp` wrote, or any ``.npz`` with the four fields."""
     arrays = read_arrays(path, FIELDS)
     try:
         return FiniteMDP(**arrays)
@@ -86,4 +86,5 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
                 f"the file holds {info.file_size}"
             )
     with archive.open(info) as member:
-        return npy.read_array(member, allow_pickle=False)
+        array = npy.read_array(member, allow_pickle=False)
+        return frozen(array, array.dtype)

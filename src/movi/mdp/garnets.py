@@ -3,7 +3,9 @@
 import numpy as np
 
 from movi.errors import UserError
-from movi.mdp.model import FiniteMDP
+from movi.mdp.model import FiniteMDP, aligned
+
+_ROWS = 1 << 17  # drawn at a time: part of what a seed means, so never to be changed
 
 
 def garnet(
@@ -36,28 +38,38 @@ def garnet(
         raise UserError(f"seed: {seed}, expected at least 0")
     if states >= 2**31:
         raise UserError(f"states: {states}, expected fewer than 2**31")
-    if count is None:
-        return FiniteMDP(*_one(states, actions, branching, seed, 0), discount)
-    members = [_one(states, actions, branching, seed, i) for i in range(count)]
-    successors, probabilities, rewards = (np.stack(column) for column in zip(*members))
-    return FiniteMDP(successors, probabilities, rewards, np.full(count, discount))
+    members = 1 if count is None else count
+    shape = (members, states * actions, branching)
+    successors, probabilities = aligned(shape, np.int32), aligned(shape, np.float64)
+    rewards = aligned((members, states, actions), np.float64)
+    for i in range(members):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
+        for begin in range(0, states * actions, _ROWS):
+            rows = slice(begin, begin + _ROWS)
+            _fill(rng, states, successors[i, rows], probabilities[i, rows])
+        rewards[i] = rng.uniform(-1, 1, (states, 1))
+    lead = () if count is None else (count,)
+    for array in (successors, probabilities, rewards):
+        array.flags.writeable = False  # so that the MDP takes them as they are
+    return FiniteMDP(
+        successors.reshape(*lead, states, actions, branching),
+        probabilities.reshape(*lead, states, actions, branching),
+        rewards.reshape(*lead, states, actions),
+        np.full(lead, discount),
+    )
 
 
-def _one(
-    states: int, actions: int, branching: int, seed: int, index: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(index,)))
-    rows = states * actions
-    successors = np.empty((rows, branching), np.int32)
+def _fill(
+    rng: np.random.Generator, states: int, successors: np.ndarray, probabilities: np.ndarray
+) -> None:
+    """Draw rows in place."""
+    rows, branching = successors.shape
     # Floyd's algorithm on all rows at once: a uniform subset without rejection. Its order is not
     # uniform, which is no matter: the spacings assigned to it below are exchangeable.
     for slot, last in enumerate(range(states - branching, states)):
-        pick = (rng.random(rows) * (last + 1)).astype(np.int32)
+        pick = np.floor(rng.random(rows) * (last + 1)).astype(np.int32)
         taken = (successors[:, :slot] == pick[:, None]).any(1)
         successors[:, slot] = np.where(taken, last, pick)
     cuts = rng.random((rows, branching - 1))
     cuts.sort(axis=1)
-    probabilities = np.diff(cuts, axis=1, prepend=0.0, append=1.0)
-    rewards = np.repeat(rng.uniform(-1, 1, (states, 1)), actions, 1)
-    shape = (states, actions, branching)
-    return successors.reshape(shape), probabilities.reshape(shape), rewards
+    probabilities[:] = np.diff(cuts, axis=1, prepend=0.0, append=1.0)

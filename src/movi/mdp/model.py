@@ -211,13 +211,25 @@ class FiniteMDP:
         return kernel.reshape(*self.rewards.shape, self.states)
 
 
-def frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
-    """A read-only copy, aligned so that JAX's CPU backend uses its memory as it is."""
-    dtype = np.dtype(dtype)
-    size = array.size * dtype.itemsize
+def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
+    """An uninitialised array whose memory JAX's CPU backend can use as it is."""
+    size = math.prod(shape) * np.dtype(dtype).itemsize
     memory = np.empty(size + 64, np.uint8)
     start = -memory.ctypes.data % 64
-    copy = memory[start : start + size].view(dtype).reshape(array.shape)
+    return memory[start : start + size].view(dtype).reshape(shape)
+
+
+def frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
+    """A read-only, aligned copy; the array itself if it is that already."""
+    ready = (
+        array.dtype == dtype
+        and array.flags.c_contiguous
+        and not array.flags.writeable
+        and array.ctypes.data % 64 == 0
+    )
+    if ready:
+        return array
+    copy = aligned(array.shape, dtype)
     copy[...] = array
     copy.flags.writeable = False
     return copy
