@@ -44,7 +44,7 @@ def optimum(mdp: FiniteMDP, *, tolerance: float = 1e-10) -> Optimum:
     """q* to within ``tolerance``, or as near as float64 allows; the bound says how near.
 
     >>> import movi
-    >>> optimum(movi.garnet(30, 4, 4, seed=0)).bound < 1e-10
+    >>> bool(optimum(movi.garnet(30, 4, 4, seed=0)).bound < 1e-10)
     True
     """
     if mdp.batch is not None:

@@ -1,0 +1,204 @@
+"""The command line: parse, call, print. Heavy parts are imported where they are used."""
+
+import contextlib
+import io
+import re
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+from tyro.conf import Positional, arg
+
+from movi.errors import UserError
+from movi.version import __version__
+
+if TYPE_CHECKING:
+    from movi.planning import Solution
+
+File = Annotated[Path, arg(metavar="FILE")]
+Number = Annotated[int | None, arg(metavar="N")]
+Real = Annotated[float | None, arg(metavar="X")]
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Solve a finite MDP with one of the paper's schemes, with a certificate."""
+
+    file: Positional[File]
+    """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount."""
+    scheme: Literal["avi", "movi", "sql", "dpp"] = "avi"
+    """Which scheme. AVI is value iteration: the fastest when there is no error to average out."""
+    sampled: bool = False
+    """Sample successors instead of taking expectations over them."""
+    samples: int = 1
+    """Samples per (s, a) and iteration, with --sampled (paper: 1)."""
+    iterations: Number = None
+    """At most this many iterations (default: 10,000)."""
+    tolerance: Real = None
+    """Stop when ‖q − q*‖∞ is proven to be at most this (default: 1e-6; --sampled: never)."""
+    seed: int = 0
+    """Of the samples."""
+    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Write an .npz with q [S, A], policy [S] and bound (the certificate)."""
+
+    def run(self) -> None:
+        """Solve, print, write."""
+        import numpy as np
+
+        from movi.experiments.results import check_directory
+        from movi.mdp import load_mdp
+        from movi.mdp.files import write_arrays
+        from movi.planning import policy_value, solve
+
+        if self.out is not None:
+            check_directory(self.out.parent)
+        mdp = load_mdp(self.file)
+        solution = solve(
+            mdp,
+            self.scheme,
+            sampled=self.sampled,
+            samples=self.samples,
+            iterations=self.iterations,
+            tolerance=self.tolerance,
+            seed=self.seed,
+            progress=True,
+        )
+        worth = policy_value(mdp, solution)
+        how = f"sampled, m = {self.samples}, seed {self.seed}" if self.sampled else "exact"
+        print(f"problem      {mdp}")
+        print(f"scheme       {solution.scheme} ({how}), {solution.iterations:,} iterations")
+        print(f"certificate  ‖q − q*‖∞ ≤ {solution.bound:.3g}{_reached(solution)}")
+        print(f"policy       mean value over states {worth.mean:.6g}", end="")
+        print(f", ‖q* − q_π‖∞ ≤ {worth.loss_bound:.3g}")
+        if self.out is not None:
+            write_arrays(
+                self.out,
+                {"q": solution.q, "policy": solution.policy, "bound": np.array(solution.bound)},
+            )
+            print(f"written      {self.out}")
+
+
+def _reached(solution: "Solution") -> str:
+    if solution.tolerance is None:
+        return ""
+    if solution.converged:
+        return f" (tolerance {solution.tolerance:g} reached)"
+    return (
+        f" (tolerance {solution.tolerance:g} NOT reached: raise --iterations, or use --scheme avi)"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Garnet:
+    """Generate a Garnet, the random MDP of the paper, into a file that `movi solve` reads."""
+
+    out: Annotated[Path, arg(metavar="FILE")]
+    """The .npz to write."""
+    states: int = 30
+    """N_S (paper: 30)."""
+    actions: int = 4
+    """N_A (paper: 4)."""
+    branching: int = 4
+    """N_B, distinct successors of each (s, a) (paper: 4)."""
+    discount: float = 0.9
+    """γ (the paper does not say)."""
+    seed: int = 0
+    """The same seed gives the same MDP."""
+
+    def run(self) -> None:
+        """Generate and write."""
+        from movi.experiments.results import check_directory
+        from movi.mdp import garnet, save_mdp
+
+        check_directory(self.out.parent)
+        mdp = garnet(
+            self.states, self.actions, self.branching, discount=self.discount, seed=self.seed
+        )
+        save_mdp(mdp, self.out)
+        print(f"written      {self.out}: {mdp}")
+
+
+# Each command is a frozen dataclass with a docstring, documented fields and `run()`; it is imported
+# when it is called, so that no command pays for another.
+COMMANDS = {
+    "solve": "movi.cli:Solve",
+    "garnet": "movi.cli:Garnet",
+    "garnets compare": "movi.experiments.garnets:Compare",
+}
+
+
+def command(words: str) -> Any:
+    """The dataclass of a command."""
+    module, _, name = COMMANDS[words].partition(":")
+    return getattr(import_module(module), name)
+
+
+def overview(prefix: str = "") -> str:
+    """What `movi --help` prints: every command with its first line."""
+    width = max(map(len, COMMANDS))
+    lines = [f"usage: movi {prefix or 'COMMAND'} …", ""]
+    if not prefix:
+        lines[1:] = ["", "Momentum in Reinforcement Learning: MoVI and Momentum-DQN.", ""]
+    for words in COMMANDS:
+        if words.startswith(prefix):
+            lines.append(f"  movi {words:{width}}  {command(words).__doc__.splitlines()[0]}")
+    return "\n".join([*lines, "", "movi COMMAND --help tells all options; movi --version."])
+
+
+def parse(arguments: Sequence[str]) -> Any:
+    """The command with its options; a mistake is one line (UserError), not tyro's box."""
+    matches = [w for w in COMMANDS if list(arguments[: len(w.split())]) == w.split()]
+    if not matches:
+        groups = [w for w in COMMANDS if w.startswith(f"{arguments[0]} ")] if arguments else []
+        if set(arguments[len(groups) > 0 :]) & {"-h", "--help"} or (groups and len(arguments) == 1):
+            print(overview(f"{arguments[0]} " if groups else ""))
+            sys.exit(0)
+        given = " ".join(arguments[: 2 if groups else 1]) or "nothing"
+        raise UserError(f"command: {given!r}, expected one of {', '.join(groups or COMMANDS)}")
+    words = matches[0]
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return tyro.cli(
+                command(words),
+                prog=f"movi {words}",
+                args=list(arguments[len(words.split()) :]),
+                config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
+            )
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            raise
+        raise UserError(f"{_one_line(said.getvalue())} (see movi {words} --help)") from None
+
+
+def _one_line(box: str) -> str:
+    """What tyro's box says: its text up to the first rule, and the option it suggests."""
+    lines = [line.strip("│╭╮╰╯ ") for line in box.splitlines()[1:-1]]
+    rules = [i for i, line in enumerate(lines) if line.startswith("───")]
+    text = " ".join(" ".join(lines[: rules[0] if rules else None]).split())
+    text = re.sub(r" Got errors:.*", "", text)
+    meant = re.search(r"Perhaps you meant:?\s+(--[\w-]+)", " ".join(lines))
+    return f"{text}; did you mean {meant[1]}?" if meant else text
+
+
+def main() -> None:
+    """Entry point of ``movi``."""
+    arguments = sys.argv[1:]
+    if arguments == ["--version"]:
+        print(f"movi {__version__}")
+        return
+    try:
+        parse(arguments).run()
+    except UserError as error:
+        print(f"movi: {error}", file=sys.stderr)
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("movi: interrupted", file=sys.stderr)
+        sys.exit(130)
+    except BrokenPipeError:
+        sys.stderr.close()
+        sys.exit(141)
