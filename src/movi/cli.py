@@ -128,6 +128,8 @@ COMMANDS = {
     "solve": "movi.cli:Solve",
     "garnet": "movi.cli:Garnet",
     "garnets compare": "movi.experiments.garnets:Compare",
+    "garnets assumption": "movi.experiments.garnets:Assumption",
+    "garnets bounds": "movi.experiments.garnets:Bounds",
 }
 
 

@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Compare:
-    """AVI, MoVI, SQL and DPP on random MDPs: ‖q* − q_{π_k}‖ at every iteration k."""
+class Garnets:
+    """The random MDPs of an experiment, and where its results go."""
 
     out: Path
-    """Directory for compare.csv, compare.json and the figures."""
+    """Directory for the tables (.csv), what made them (.json) and the figures."""
     mdps: int = 100
     """Garnets (paper: 100)."""
     states: int = 30
@@ -29,14 +29,8 @@ class Compare:
     """N_B, successors of each (s, a) (paper: 4)."""
     discount: float = 0.9
     """γ (the paper does not say)."""
-    iterations: int = 10_000
-    """K, iterations of each scheme (paper: 10,000)."""
-    samples: int = 1
-    """Samples per (s, a) and iteration (paper: 1); 0 takes exact expectations."""
     seed: int = 0
     """Of the Garnets and of the samples."""
-    schemes: tuple[str, ...] = ("avi", "movi", "sql", "dpp")
-    """Which schemes, of avi, movi, sql, dpp."""
 
     def garnets(self) -> "FiniteMDP":
         """The MDPs."""
@@ -51,16 +45,39 @@ class Compare:
             count=self.mdps,
         )
 
-    def run(self) -> None:
-        """Compute, write, draw, and say where it is."""
-        print(f"written      {self.compute(progress=True)}")
+    def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
+        """The experiment itself: the columns of its table."""
+        raise NotImplementedError
 
     def compute(self, *, progress: bool = False) -> Path:
-        """Write the table: mean and standard deviation over the MDPs."""
-        from movi.planning import compare
-
+        """Run the experiment and write its table; the path of the .csv."""
         check_directory(self.out)
         began = time.perf_counter()
+        columns = self.columns(progress=progress)
+        name = type(self).__name__.lower()
+        made_by = record(f"movi garnets {name}", self, time.perf_counter() - began)
+        return write_table(self.out, name, columns, made_by)
+
+    def run(self) -> None:
+        """Compute, draw, and say where it is."""
+        print(f"written      {self.compute(progress=True)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Compare(Garnets):
+    """AVI, MoVI, SQL and DPP on random MDPs: ‖q* − q_{π_k}‖ at every iteration k."""
+
+    iterations: int = 10_000
+    """K, iterations of each scheme (paper: 10,000)."""
+    samples: int = 1
+    """Samples per (s, a) and iteration (paper: 1); 0 takes exact expectations."""
+    schemes: tuple[str, ...] = ("avi", "movi", "sql", "dpp")
+    """Which schemes, of avi, movi, sql, dpp."""
+
+    def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
+        """Mean and standard deviation over the MDPs, for every scheme and iteration."""
+        from movi.planning import compare
+
         result = compare(
             self.garnets(),
             self.schemes,
@@ -69,7 +86,7 @@ class Compare:
             seed=self.seed,
             progress=progress,
         )
-        columns = {
+        return {
             "scheme": np.repeat(result.schemes, self.iterations),
             "iteration": np.tile(np.arange(1, self.iterations + 1), len(result.schemes)),
             "l1_mean": result.l1.mean(-1).ravel(),
@@ -77,5 +94,59 @@ class Compare:
             "sup_mean": result.sup.mean(-1).ravel(),
             "sup_std": result.sup.std(-1).ravel(),
         }
-        made_by = record("movi garnets compare", self, time.perf_counter() - began)
-        return write_table(self.out, "compare", columns, made_by)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assumption(Garnets):
+    """The check of Assumption 1: ε̄_{l,N} against the number N of restarts."""
+
+    iteration: int = 10
+    """j, the iteration whose error is followed (the paper does not say)."""
+    lengths: tuple[int, ...] = (0, 1, 2, 5, 10)
+    """The values of l, how many kernels the error is multiplied by (the paper does not say)."""
+    restarts: int = 200
+    """N goes from 1 to this (paper: 200)."""
+
+    def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
+        """Mean and standard deviation over the MDPs, for every l and N."""
+        from movi.planning.assumption import assumption_check
+
+        estimates = assumption_check(
+            self.garnets(),
+            iteration=self.iteration,
+            lengths=self.lengths,
+            restarts=self.restarts,
+            seed=self.seed,
+            progress=progress,
+        )
+        return {
+            "l": np.repeat(self.lengths, self.restarts),
+            "n": np.tile(np.arange(1, self.restarts + 1), len(self.lengths)),
+            "mean": estimates.mean(-1).ravel(),
+            "std": estimates.std(-1).ravel(),
+        }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds(Garnets):
+    """The loss of every iteration beside each of the paper's bounds on it."""
+
+    iterations: int = 500
+    """K, iterations of each scheme; E'_{k,j} costs K·min(K, log 1e-12 / log γ) products."""
+    delta: float = 0.1
+    """δ of Proposition 1, which holds with probability 1 − δ."""
+    constant_betas: tuple[float, ...] = (0.5, 0.9)
+    """MoVI with these constant β, beside β_k = k/(k+1)."""
+
+    def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
+        """Means over the MDPs of losses and bounds, for every iteration."""
+        from movi.planning.report import losses_and_bounds
+
+        return losses_and_bounds(
+            self.garnets(),
+            self.iterations,
+            seed=self.seed,
+            delta=self.delta,
+            constant_betas=self.constant_betas,
+            progress=progress,
+        )

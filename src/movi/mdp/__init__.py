@@ -5,6 +5,7 @@ from movi.mdp.exact import (
     occupancy,
     optimum,
     policy_values,
+    resolvent,
     weighted_norm,
 )
 from movi.mdp.files import load_mdp, save_mdp
@@ -19,6 +20,7 @@ __all__ = [
     "occupancy",
     "optimum",
     "policy_values",
+    "resolvent",
     "save_mdp",
     "weighted_norm",
 ]

@@ -9,7 +9,6 @@ matrix-free, by sweeps that stop on a *proven* bound. With d = T v − v, monoto
 what counts is the *span* of the residual, which shrinks much faster than its norm.
 """
 
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -22,7 +21,7 @@ from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import Union, compiled, expected, rounding, select, union
 
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
-_SYSTEMS = 1 << 22  # entries of the linear systems that are solved in one call
+_SYSTEMS = 1 << 17  # entries of the linear systems that are solved in one call
 _SWEEPS = 1_000_000  # no solve needs more: γ = 0.9999 takes 400,000 from scratch to 1e-12
 
 
@@ -139,10 +138,64 @@ def policy_values(mdp: FiniteMDP, policies: Any, *, tolerance: float = 1e-10) ->
     if policies.ndim == 1:
         return policy_values(mdp, policies[None], tolerance=tolerance)[0]
     distinct, inverse = np.unique(policies, axis=0, return_inverse=True)
-    v = _state_values(mdp, distinct, tolerance)
-    with jax.enable_x64(True):
-        q = np.stack([np.asarray(_backup(union(mdp), x)) for x in v])
-    return q[inverse.reshape(-1)]
+    rewards = np.broadcast_to(mdp.rewards, (len(distinct), *mdp.rewards.shape))
+    return resolvent(mdp, distinct, rewards, tolerance=tolerance)[inverse.reshape(-1)]
+
+
+def resolvent(
+    mdp: FiniteMDP, policies: np.ndarray, x: np.ndarray, *, tolerance: float = 1e-10
+) -> np.ndarray:
+    """(I − γ P_π)⁻¹ x for policies [N, S] and x [N, S, A]; q_π is that of the rewards.
+
+    z = x + γ P_π z only looks at z(·, π), so the linear systems have S unknowns, not S·A.
+    """
+    if mdp.states > DIRECT:
+        with jax.enable_x64(True):
+            device = union(mdp)
+            each = [_resolvent(device, pi, y, tolerance) for pi, y in zip(policies, x)]
+            return np.stack([np.asarray(z) for z in each])
+    kernel, every = mdp.discount * mdp.dense(), np.arange(mdp.states)
+    rows, identity = kernel.reshape(-1, mdp.states), np.eye(mdp.states)
+    result = np.empty(x.shape)
+    step = max(1, _SYSTEMS // mdp.states**2)
+    for begin in range(0, len(policies), step):
+        some = slice(begin, begin + step)
+        chosen = np.take_along_axis(x[some], policies[some, :, None].astype(np.int64), 2)
+        w = np.linalg.solve(identity - kernel[every, policies[some]], chosen)[..., 0]
+        result[some] = x[some] + (w @ rows.T).reshape(-1, mdp.states, mdp.actions)
+    return result
+
+
+@compiled
+def _resolvent(mdp: Union, policy: Any, x: Any, tolerance: float) -> Any:
+    """By sweeps of the states' values under π until the span of the residual proves them."""
+    own, successors, probabilities = (
+        select(y, policy) for y in (x, mdp.successors, mdp.probabilities)
+    )
+    discount = mdp.discount[0, 0]
+
+    def sweep(w: Any) -> Any:
+        return own + discount * expected(successors[:, None], probabilities[:, None], w)[:, 0]
+
+    def bound(w: Any, swept: Any) -> tuple[Any, Any]:
+        d = swept - w
+        low, high = jnp.min(d) / (1 - discount), jnp.max(d) / (1 - discount)
+        slack = rounding(mdp._replace(rewards=x), w) / (1 - discount)
+        return (low + high) / 2, (high - low) / 2 + slack
+
+    def unfinished(carry: Any) -> Any:
+        w, swept, last, n = carry
+        now = bound(w, swept)[1]
+        return (now > tolerance) & (n < _SWEEPS) & ~((now >= last) & (n > 200))
+
+    def step(carry: Any) -> Any:
+        w, swept, _, n = carry
+        return swept, sweep(swept), bound(w, swept)[1], n + 1
+
+    w = jnp.zeros(own.shape)
+    w, swept, _, _ = jax.lax.while_loop(unfinished, step, (w, sweep(w), jnp.inf, 0))
+    w = w + bound(w, swept)[0]
+    return x + discount * expected(mdp.successors, mdp.probabilities, w)
 
 
 def _checked_policies(mdp: FiniteMDP, policies: Any) -> np.ndarray:
@@ -162,62 +215,6 @@ def _checked_policies(mdp: FiniteMDP, policies: Any) -> np.ndarray:
             f"expected an action in 0..{mdp.actions - 1}"
         )
     return policies
-
-
-def _state_values(mdp: FiniteMDP, policies: np.ndarray, tolerance: float) -> np.ndarray:
-    """v_π, [N, S], for policies [N, S]."""
-    if mdp.states > DIRECT:
-        with jax.enable_x64(True):
-            device = union(mdp)
-            return np.stack([np.asarray(_evaluate(device, x, tolerance)[0]) for x in policies])
-    kernel, every = mdp.dense(), np.arange(mdp.states)
-    identity = np.eye(mdp.states)
-    step = max(1, _SYSTEMS // mdp.states**2)
-
-    def solve(some: np.ndarray) -> np.ndarray:
-        systems = identity - mdp.discount * kernel[every, some]
-        return np.linalg.solve(systems, mdp.rewards[every, some][..., None])[..., 0]
-
-    with ThreadPoolExecutor() as pool:  # NumPy's solver releases the interpreter's lock
-        return np.concatenate(
-            list(pool.map(solve, np.array_split(policies, -(-len(policies) // step))))
-        )
-
-
-@compiled
-def _backup(mdp: Union, v: Any) -> Any:
-    return mdp.rewards + mdp.discount * expected(mdp.successors, mdp.probabilities, v)
-
-
-@compiled
-def _evaluate(mdp: Union, policy: Any, tolerance: float) -> tuple[Any, Any]:
-    """v_π by sweeps of T_π until the span of the residual proves it; and the bound."""
-    rewards, successors, probabilities = (
-        select(x, policy) for x in (mdp.rewards, mdp.successors, mdp.probabilities)
-    )
-    discount = mdp.discount[0, 0]
-
-    def sweep(v: Any) -> Any:
-        return rewards + discount * expected(successors[:, None], probabilities[:, None], v)[:, 0]
-
-    def bound(v: Any, tv: Any) -> tuple[Any, Any]:
-        d = tv - v
-        low, high = jnp.min(d) / (1 - discount), jnp.max(d) / (1 - discount)
-        return (low + high) / 2, (high - low) / 2 + rounding(mdp, v) / (1 - discount)
-
-    def unfinished(carry: Any) -> Any:
-        v, tv, last, n = carry
-        now = bound(v, tv)[1]
-        return (now > tolerance) & (n < _SWEEPS) & ~((now >= last) & (n > 200))
-
-    def step(carry: Any) -> Any:
-        v, tv, _, n = carry
-        return tv, sweep(tv), bound(v, tv)[1], n + 1
-
-    v = jnp.zeros(mdp.rewards.shape[0])
-    v, tv, _, _ = jax.lax.while_loop(unfinished, step, (v, sweep(v), jnp.inf, 0))
-    shift, proven = bound(v, tv)
-    return v + shift, proven
 
 
 def occupancy(mdp: FiniteMDP, policy: Any, mu: Any, *, tolerance: float = 1e-12) -> np.ndarray:
