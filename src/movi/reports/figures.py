@@ -1,11 +1,11 @@
-"""The paper's tabular figures, each defined once: a function from checked data to a ``Figure``.
+"""The paper's tabular figures, each defined once: a function from checked data to a ``LineFigure``.
 
 A function returns None when the data lack what it draws.
 """
 
 import numpy as np
 
-from movi.reports.charts import Curve, Figure
+from movi.reports.lines import Curve, LineFigure
 from movi.reports.series import (
     BLUE,
     BOUNDS,
@@ -35,11 +35,11 @@ def _scheme_order(names: list[str]) -> list[str]:
     return known + [name for name in names if name not in SCHEMES]
 
 
-def movi_vs_avi(data: Compare) -> Figure | None:
+def movi_vs_avi(data: Compare) -> LineFigure | None:
     """Section 4, "Illustration of the convergence of MoVI"."""
     if not {"avi", "movi"} <= data.mean.keys():
         return None
-    return Figure(
+    return LineFigure(
         name="movi_vs_avi",
         title="MoVI against AVI",
         subtitle=f"mean ± standard deviation over MDPs of {LOSS_L1}",
@@ -52,10 +52,10 @@ def movi_vs_avi(data: Compare) -> Figure | None:
     )
 
 
-def schemes_mean(data: Compare) -> Figure:
+def schemes_mean(data: Compare) -> LineFigure:
     """Section 7.1, "Error on the policy value of different ADP schemes"."""
     names = _scheme_order(list(data.mean))
-    return Figure(
+    return LineFigure(
         name="schemes_mean",
         title="The four schemes: mean error" if len(names) == 4 else "The schemes: mean error",
         subtitle=f"mean over MDPs of {LOSS_L1}",
@@ -66,10 +66,10 @@ def schemes_mean(data: Compare) -> Figure:
     )
 
 
-def schemes_std(data: Compare) -> Figure:
+def schemes_std(data: Compare) -> LineFigure:
     """Appendix, the same over MDPs: standard deviation."""
     names = _scheme_order(list(data.std))
-    return Figure(
+    return LineFigure(
         name="schemes_std",
         title="The four schemes: spread" if len(names) == 4 else "The schemes: spread",
         subtitle=f"standard deviation over MDPs of {LOSS_L1}",
@@ -80,7 +80,7 @@ def schemes_std(data: Compare) -> Figure:
     )
 
 
-def _assumption(data: Assumption, which: str, name: str, title: str, short: str) -> Figure:
+def _assumption(data: Assumption, which: str, name: str, title: str, short: str) -> LineFigure:
     curves = data.mean if which == "mean" else data.std
     styles = {
         steps: Style(f"l = {steps}", *((INK, ()) if i == 0 else cycled(i)))
@@ -88,7 +88,7 @@ def _assumption(data: Assumption, which: str, name: str, title: str, short: str)
     }
     lowest = min(float(curve[0]) for curve in curves.values())
     guide = Curve(Style("slope −1/2", MUTED), 0.6 * lowest * np.sqrt(data.n[0] / data.n))
-    return Figure(
+    return LineFigure(
         name=name,
         title=title,
         subtitle=f"{'mean' if which == 'mean' else 'standard deviation'} over MDPs of ε(l, N)",
@@ -100,12 +100,12 @@ def _assumption(data: Assumption, which: str, name: str, title: str, short: str)
     )
 
 
-def assumption_mean(data: Assumption) -> Figure:
+def assumption_mean(data: Assumption) -> LineFigure:
     """Section 7.1, "Evolution of the empirical weighted average error"."""
     return _assumption(data, "mean", "assumption_mean", "The assumption: mean error", "mean")
 
 
-def assumption_std(data: Assumption) -> Figure:
+def assumption_std(data: Assumption) -> LineFigure:
     """Appendix, the same: standard deviation over Garnets."""
     return _assumption(data, "std", "assumption_std", "The assumption: spread", "std")
 
@@ -114,13 +114,13 @@ def _present(data: Bounds, pair: Bound) -> bool:
     return {pair.loss, pair.bound} <= data.columns.keys()
 
 
-def bounds(data: Bounds) -> Figure | None:
+def bounds(data: Bounds) -> LineFigure | None:
     """Section 4: MoVI's loss beside each of its bounds."""
     pairs = [pair for pair in BOUNDS if pair.scheme == "movi" and _present(data, pair)]
     if not pairs:
         return None
     losses = [name for name in MOVI_LOSSES if name in {pair.loss for pair in pairs}]
-    return Figure(
+    return LineFigure(
         name="bounds",
         title="MoVI: the loss and its bounds",
         subtitle="means over MDPs",
@@ -134,12 +134,12 @@ def bounds(data: Bounds) -> Figure | None:
     )
 
 
-def bounds_schemes(data: Bounds) -> Figure | None:
+def bounds_schemes(data: Bounds) -> LineFigure | None:
     """Sections 2, 4 and 6: how the bounds of the schemes evolve, in sup-norm."""
     columns = {s: column for s, column in SCHEME_BOUNDS.items() if column in data.columns}
     if len(columns) < 2:
         return None
-    return Figure(
+    return LineFigure(
         name="bounds_schemes",
         title="The bounds of the schemes",
         subtitle=f"mean over MDPs of the bound on {LOSS_SUP}",
@@ -152,7 +152,7 @@ def bounds_schemes(data: Bounds) -> Figure | None:
     )
 
 
-def constant_beta(data: Bounds) -> Figure | None:
+def constant_beta(data: Bounds) -> LineFigure | None:
     """Section 4: what a constant β leaves of the error."""
     constant = constant_betas(data)
     if MEAN_BETA_LOSS not in data.columns or not constant:
@@ -160,7 +160,7 @@ def constant_beta(data: Bounds) -> Figure | None:
     curves = [Curve(Style("β = k/(k+1)", BLUE), data.columns[MEAN_BETA_LOSS])]
     for i, (beta, values) in enumerate(constant.items(), start=1):
         curves.append(Curve(Style(f"β = {beta}", *cycled(i)), values))
-    return Figure(
+    return LineFigure(
         name="constant_beta",
         title="MoVI with a constant β",
         subtitle=f"mean over MDPs of {LOSS_SUP}",

@@ -8,6 +8,7 @@ give the same bytes.
 import html
 import json
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
@@ -16,7 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from movi.errors import UserError
-from movi.reports.charts import FORMATS, Figure, page_libraries, save
+from movi.reports.charts import FORMATS, Figure, page_libraries, save, static_svg
 from movi.reports.sections import SECTIONS, Loaded, Section
 from movi.reports.series import DARK, INK, MUTED
 from movi.reports.tables import Provenance
@@ -194,6 +195,11 @@ def _text(value: object) -> str:
     return html.escape(str(value), quote=True)
 
 
+def _prose(value: str) -> str:
+    """Text with the paper's indices (q_π, β_k) set as such."""
+    return re.sub(r"\b([qβπε])_([jkπ])\b", r"\1<sub>\2</sub>", _text(value))
+
+
 def _asset(name: str) -> str:
     return resources.files("movi.reports").joinpath("assets", name).read_text(encoding="utf-8")
 
@@ -229,7 +235,7 @@ def _themed_spec(figure: Figure) -> str:
 
 def _themed_svg(figure: Figure) -> str:
     """The static drawing, its colours as CSS variables."""
-    text = figure.svg()
+    text = static_svg(figure)
     for colour in DARK:
         text = text.replace(f'"{colour}"', f'"{_variable(colour)}"')
     return text
@@ -244,7 +250,9 @@ def _summary(verdicts: Sequence[Verdict]) -> str:
 
 def _badge(verdict: Verdict) -> str:
     kind, mark = _MARKS[verdict.confirmed]
-    return f'<span class="badge {kind}">{mark} {_text(verdict.word)}</span>'
+    return (
+        f'<span class="badge {kind}">{mark}<span class="word"> {_text(verdict.word)}</span></span>'
+    )
 
 
 def _contents(chapters: Sequence[Chapter]) -> str:
@@ -268,7 +276,7 @@ def _chapter(chapter: Chapter, beside: Path) -> str:
     parts = [
         f'<section aria-labelledby="section-{_text(section.name)}">',
         f'<h2 id="section-{_text(section.name)}">{_text(section.title)}</h2>',
-        f"<p>{_text(section.intro)}</p>",
+        f"<p>{_prose(section.intro)}</p>",
     ]
     if chapter.problem:
         parts.append(f'<p class="notice" role="note">{_text(chapter.problem)}</p>')
@@ -306,8 +314,8 @@ def _part(part: Part) -> str:
 def _verdict(verdict: Verdict) -> str:
     kind, _ = _MARKS[verdict.confirmed]
     return (
-        f'<div class="verdict {kind}"><dl><dt>Claim</dt><dd>{_text(verdict.claim)}</dd>'
-        f"<dt>Seen</dt><dd>{_text(verdict.seen)}</dd>"
+        f'<div class="verdict {kind}"><dl><dt>Claim</dt><dd>{_prose(verdict.claim)}</dd>'
+        f"<dt>Seen</dt><dd>{_prose(verdict.seen)}</dd>"
         f"<dt>Verdict</dt><dd>{_badge(verdict)}</dd></dl></div>"
     )
 

@@ -53,6 +53,10 @@ class Verdict:
     confirmed: bool | None
     """None if these data cannot decide."""
 
+    def __post_init__(self) -> None:
+        if self.confirmed is not None:  # comparisons of arrays' entries give NumPy's own truth
+            object.__setattr__(self, "confirmed", bool(self.confirmed))
+
     @property
     def word(self) -> str:
         """The verdict in words."""
@@ -128,9 +132,9 @@ def momentum_converges(data: Compare) -> Verdict:
     seen = (
         f"Over the last half of {k[-1]:,.0f} iterations AVI's mean error moves between "
         f"{number(avi[late].min())} and {number(avi[late].max())}, reversing direction in "
-        f"{turning:.0%} of the steps, at {number(avi_fall)} times its level between "
+        f"{turning:.0%} of the steps, at {number(avi_fall)} × its mean between "
         f"k = {k[-1] / 100:,.0f} and {k[-1] / 10:,.0f}. MoVI's is {number(movi[late].mean())}, "
-        f"{number(100 * share)} % of AVI's and {number(movi_fall)} times its own earlier level, "
+        f"{number(100 * share)} % of AVI's and {number(movi_fall)} × its own mean in that window, "
         f"ending at {number(movi[-1])}."
     )
     oscillates = avi_fall > FALLING and turning >= TURNING
@@ -198,11 +202,12 @@ def spread_shrinks(data: Compare) -> Verdict:
         return undecided
     late, falls = _late(k), {s: _fall(k, data.std[s]) for s in ("avi", *alike)}
     levels = ", ".join(
-        f"{number(data.std[s][late].mean())} for {_label(s)} ({number(falls[s])} times its "
-        f"earlier level)"
-        for s in falls
+        f"{number(data.std[s][late].mean())} for {_label(s)} ({number(falls[s])} ×)" for s in falls
     )
-    seen = f"Over the last half the standard deviation is {levels}."
+    seen = (
+        f"Over the last half the standard deviation is {levels}; in brackets, as a multiple of its "
+        f"mean between k = {k[-1] / 100:,.0f} and {k[-1] / 10:,.0f}."
+    )
     shrinks = all(falls[s] <= FALLING for s in alike)
     return Verdict(claim, seen, shrinks and falls["avi"] > FALLING)
 
@@ -240,7 +245,7 @@ def _vanishes(claim: str, n: Array, curves: Mapping[int, Array], what: str) -> V
 
 def assumption_vanishes(data: Assumption) -> Verdict:
     """Section 7.1: the estimate of Assumption 1 tends to zero."""
-    claim = "The limit of ε̄_{l,N} is 0 for each l: Assumption 1 holds numerically (Section 7.1)."
+    claim = "The limit of ε̄(l, N) is 0 for each l: Assumption 1 holds numerically (Section 7.1)."
     return _vanishes(claim, data.n, data.mean, "mean")
 
 
@@ -259,18 +264,21 @@ def kernels_reduce_errors(data: Assumption) -> Verdict:
     others = {key: curve for key, curve in data.mean.items() if key > 0}
     if 0 not in data.mean or not others:
         return Verdict(claim, "The data do not have l = 0 and an l > 0.", None)
-    lower = {key: int((curve < data.mean[0]).sum()) for key, curve in others.items()}
-    ratios = {
-        key: float(curve[-1] / data.mean[0][-1])
-        for key, curve in others.items()
-        if data.mean[0][-1]
-    }
-    listed = "; ".join(
-        f"l = {key}: at {count:,} of {data.n.size:,} values of N"
-        + (f", {number(ratios[key])} times the norm at the last" if key in ratios else "")
-        for key, count in lower.items()
+    first = data.mean[0]
+    higher = {key: int((curve >= first).sum()) for key, curve in others.items()}
+    last = ", ".join(
+        number(curve[-1] / first[-1]) if first[-1] else "∞" for curve in others.values()
     )
-    return Verdict(claim, f"Lower than l = 0 for {listed}.", min(lower.values()) == data.n.size)
+    seen = (
+        f"At N = {data.n[-1]:,.0f} the norm for l = {', '.join(map(str, others))} is {last} × that "
+        "for l = 0. "
+    )
+    broken = [f"l = {key} at {count:,}" for key, count in higher.items() if count]
+    if broken:
+        seen += f"It is not lower for {', '.join(broken)} of the {data.n.size:,} values of N."
+    else:
+        seen += f"It is lower at each of the {data.n.size:,} values of N."
+    return Verdict(claim, seen, not broken)
 
 
 def _present(data: Bounds, schemes: set[str]) -> list[Bound]:
@@ -302,8 +310,7 @@ def _hold(claim: str, data: Bounds, schemes: set[str]) -> Verdict:
             positive = loss > 0
             tight = float((bound[positive] / loss[positive]).min()) if positive.any() else np.inf
             parts.append(
-                f"{name}: holds at all {loss.size:,} iterations, at least {number(tight)} "
-                "times the loss"
+                f"{name}: holds at all {loss.size:,} iterations, bound ≥ {number(tight)} × loss"
             )
     return Verdict(claim, "; ".join(parts) + ".", all_hold)
 
@@ -336,11 +343,11 @@ def averaging_shrinks_bound(data: Bounds) -> Verdict:
     if undecided := _undecided(claim, k, bounds, {"avi", "movi"}):
         return undecided
     falls = {s: _fall(k, curve) for s, curve in bounds.items()}
-    listed = ", ".join(f"{number(falls[s])} times for {_label(s)}" for s in falls)
+    listed = ", ".join(f"{number(falls[s])} × for {_label(s)}" for s in falls)
     seen = (
-        f"From the window between k = {k[-1] / 100:,.0f} and {k[-1] / 10:,.0f} to the last half of "
-        f"the run the bound changes to {listed}; it ends at {number(bounds['movi'][-1])} for MoVI "
-        f"and {number(bounds['avi'][-1])} for AVI."
+        f"Mean bound over the last half as a multiple of its mean between k = {k[-1] / 100:,.0f} "
+        f"and {k[-1] / 10:,.0f}: {listed}. It ends at {number(bounds['movi'][-1])} for MoVI and "
+        f"{number(bounds['avi'][-1])} for AVI."
     )
     return Verdict(claim, seen, falls["movi"] <= FALLING < falls["avi"])
 
@@ -373,12 +380,12 @@ def constant_beta_leaves_error(data: Bounds) -> Verdict:
     falls = {beta: _fall(k, curve) for beta, curve in constant.items()}
     levels = {beta: float(curve[late].mean()) for beta, curve in constant.items()}
     listed = "; ".join(
-        f"β = {beta}: {number(levels[beta])}, {number(falls[beta])} times its earlier level"
-        for beta in constant
+        f"β = {beta}: {number(levels[beta])} ({number(falls[beta])} ×)" for beta in constant
     )
     seen = (
-        f"Mean loss over the last half: {listed}; with β_k = k/(k+1): {number(level)}, "
-        f"{number(_fall(k, mean))} times its earlier level."
+        f"Mean loss over the last half: {listed}; β_k = k/(k+1): {number(level)} "
+        f"({number(_fall(k, mean))} ×); in brackets, as a multiple of its mean between "
+        f"k = {k[-1] / 100:,.0f} and {k[-1] / 10:,.0f}."
     )
     remains = all(falls[b] > FALLING and levels[b] >= ALIKE * level for b in constant)
     return Verdict(claim, seen, remains and _fall(k, mean) <= FALLING)

@@ -39,7 +39,7 @@
     plot.replaceChildren(holder);
     try {
       await vegaEmbed(holder, spec, {
-        mode: "vega-lite", renderer: "svg", actions: false, tooltip: { disableDefaultStyle: true },
+        mode: "vega-lite", renderer: "svg", actions: false,
       });
       plot.dataset.state = "interactive";
     } catch (error) {
