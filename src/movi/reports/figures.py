@@ -86,8 +86,8 @@ def _assumption(data: Assumption, which: str, name: str, title: str, short: str)
         steps: Style(f"l = {steps}", *((INK, ()) if i == 0 else cycled(i)))
         for i, steps in enumerate(curves)
     }
-    lowest = min(float(curve[0]) for curve in curves.values())
-    guide = Curve(Style("slope −1/2", MUTED), 0.6 * lowest * np.sqrt(data.n[0] / data.n))
+    highest = max(float(curve[0]) for curve in curves.values())
+    guide = Curve(Style("slope −1/2", MUTED), 1.35 * highest * np.sqrt(data.n[0] / data.n))
     return LineFigure(
         name=name,
         title=title,

@@ -231,12 +231,13 @@ def _bands(figure: LineFigure, data: Datasets) -> list[Any]:
 def _lines(figure: LineFigure, data: Datasets) -> list[Any]:
     scales, layers = _scales(figure), []
     if figure.guide is not None:
-        rows = [row for row in _rows(figure, figure.guide) if row["y"] > figure.y_range[0]]
+        low, high = figure.y_range
+        rows = [row for row in _rows(figure, figure.guide) if low < row["y"] <= high]
         line = _chart(data, "guide", rows)
         line = line.mark_line(color=MUTED, strokeWidth=1, strokeDash=[1, 3])
-        text = _chart(data, "guide_label", rows[len(rows) // 3 :][:1])
+        text = _chart(data, "guide_label", rows[2:3])
         label = figure.guide.style.label
-        text = text.mark_text(text=label, color=MUTED, align="right", dx=-4, dy=10, fontSize=12)
+        text = text.mark_text(text=label, color=MUTED, align="left", dx=6, dy=-6, fontSize=12)
         layers += [mark.encode(x=scales["x"], y=scales["y"]) for mark in (line, text)]
     rows = [row for curve in figure.curves for row in _rows(figure, curve)]
     kept = [{key: row[key] for key in ("x", "y", "curve")} for row in rows]

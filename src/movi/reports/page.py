@@ -65,7 +65,7 @@ class Chapter:
     parts: tuple[Part, ...]
     """Its figures; none without data."""
     problem: str = ""
-    """What is wrong with the data, if anything."""
+    """What is wrong with the data, if anything: begins with the file in the results directory."""
 
 
 def read_chapters(directory: Path, sections: Sequence[Section] = SECTIONS) -> list[Chapter]:
@@ -79,7 +79,7 @@ def read_chapters(directory: Path, sections: Sequence[Section] = SECTIONS) -> li
     if not any(chapter.parts for chapter in chapters):
         problems = [chapter.problem for chapter in chapters if chapter.problem]
         if problems:
-            raise UserError(problems[0])
+            raise UserError(f"{directory}{os.sep}{problems[0]}")
         makers = ", ".join(f"`{section.made_by}`" for section in sections)
         raise UserError(f"{directory}: no results to report, expected files written by {makers}")
     return chapters
@@ -89,7 +89,8 @@ def _read_chapter(directory: Path, section: Section) -> Chapter:
     try:
         loaded = section.load(directory)
     except UserError as error:
-        return Chapter(section, None, (), str(error))
+        # Errors begin with the file's path; the page names it from the results directory.
+        return Chapter(section, None, (), str(error).removeprefix(f"{directory}{os.sep}"))
     if loaded is None:
         return Chapter(section, None, ())
     parts = []
@@ -98,7 +99,7 @@ def _read_chapter(directory: Path, section: Section) -> Chapter:
         if figure is not None:
             judged = tuple(judge(loaded.data) for judge in entry.verdicts)
             parts.append(Part(figure, judged))
-    problem = "" if parts else f"{loaded.files[0]}: nothing that the report knows how to draw"
+    problem = "" if parts else f"{loaded.files[0].name}: nothing that the report knows how to draw"
     return Chapter(section, loaded, tuple(parts), problem)
 
 
@@ -128,7 +129,7 @@ def write_report(
     if notify is not None:
         for chapter in chapters:
             if chapter.problem:
-                notify(chapter.problem)
+                notify(f"{directory}{os.sep}{chapter.problem}")
     return out
 
 
@@ -170,12 +171,10 @@ script-src 'unsafe-inline' 'unsafe-eval'; img-src data:">
 <body>
 <a class="skip" href="#main">Skip to the results</a>
 <header>
-<div>
-<h1>Momentum in Reinforcement Learning: the results</h1>
+<div class="top"><h1>Momentum in Reinforcement Learning: the results</h1>
+<button id="theme" type="button" hidden>Theme</button></div>
 <p class="lead">What the paper claims, what these runs show, and the verdict computed from the \
 data. {summary}</p>
-</div>
-<button id="theme" type="button" hidden>Theme</button>
 </header>
 <main id="main">
 {contents}
