@@ -26,6 +26,9 @@ $(READY): pyproject.toml constraints.txt
 
 reproduce: $(READY)
 	$(BIN)/movi garnets compare --out $(RESULTS)
+	$(BIN)/movi garnets assumption --out $(RESULTS)
+	$(BIN)/movi garnets bounds --out $(RESULTS)
+	$(BIN)/movi report $(RESULTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .

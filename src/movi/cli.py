@@ -122,6 +122,28 @@ class Garnet:
         print(f"written      {self.out}: {mdp}")
 
 
+@dataclass(frozen=True)
+class Report:
+    """Turn a directory of results into one self-contained HTML page, and figures for papers."""
+
+    directory: Positional[Annotated[Path, arg(metavar="DIR")]]
+    """What the `movi garnets …` commands wrote."""
+    out: Annotated[Path | None, arg(metavar="PAGE")] = None
+    """The page; figures go beside it (default: DIR/report.html)."""
+
+    def run(self) -> None:
+        """Write the page and say where it is."""
+        from movi.experiments.results import check_directory
+        from movi.reports import write_report
+
+        out = self.directory / "report.html" if self.out is None else self.out
+        check_directory(out.parent)
+        page = write_report(
+            self.directory, out, notify=lambda line: print(f"movi: {line}", file=sys.stderr)
+        )
+        print(f"report       {page}")
+
+
 # Each command is a frozen dataclass with a docstring, documented fields and `run()`; it is imported
 # when it is called, so that no command pays for another.
 COMMANDS = {
@@ -130,6 +152,7 @@ COMMANDS = {
     "garnets compare": "movi.experiments.garnets:Compare",
     "garnets assumption": "movi.experiments.garnets:Assumption",
     "garnets bounds": "movi.experiments.garnets:Bounds",
+    "report": "movi.cli:Report",
 }
 
 
@@ -151,8 +174,8 @@ def overview(prefix: str = "") -> str:
     return "\n".join([*lines, "", "movi COMMAND --help tells all options; movi --version."])
 
 
-def parse(arguments: Sequence[str]) -> Any:
-    """The command with its options; a mistake is one line (UserError), not tyro's box."""
+def parse(arguments: Sequence[str]) -> tuple[str, Any]:
+    """A command's words, and the command with its options; a mistake is one line (UserError)."""
     matches = [w for w in COMMANDS if list(arguments[: len(w.split())]) == w.split()]
     if not matches:
         groups = [w for w in COMMANDS if w.startswith(f"{arguments[0]} ")] if arguments else []
@@ -165,7 +188,7 @@ def parse(arguments: Sequence[str]) -> Any:
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
-            return tyro.cli(
+            return words, tyro.cli(
                 command(words),
                 prog=f"movi {words}",
                 args=list(arguments[len(words.split()) :]),
@@ -187,6 +210,21 @@ def _one_line(box: str) -> str:
     return f"{text}; did you mean {meant[1]}?" if meant else text
 
 
+def perform(words: str, chosen: Any) -> None:
+    """Run a command; an experiment is computed, written, drawn and judged."""
+    if not hasattr(chosen, "compute"):
+        chosen.run()
+        return
+    from movi.reports import draw
+
+    path = chosen.compute(progress=True)
+    print(f"written      {path}")
+    files, verdicts = draw(path.parent, f"movi {words}")
+    print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
+    for verdict in verdicts:
+        print(f"\n{verdict.word}: {verdict.claim}\n  {verdict.seen}")
+
+
 def main() -> None:
     """Entry point of ``movi``."""
     arguments = sys.argv[1:]
@@ -194,7 +232,7 @@ def main() -> None:
         print(f"movi {__version__}")
         return
     try:
-        parse(arguments).run()
+        perform(*parse(arguments))
     except UserError as error:
         print(f"movi: {error}", file=sys.stderr)
         sys.exit(2)

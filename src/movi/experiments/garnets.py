@@ -58,10 +58,6 @@ class Garnets:
         made_by = record(f"movi garnets {name}", self, time.perf_counter() - began)
         return write_table(self.out, name, columns, made_by)
 
-    def run(self) -> None:
-        """Compute, draw, and say where it is."""
-        print(f"written      {self.compute(progress=True)}")
-
 
 @dataclass(frozen=True, kw_only=True)
 class Compare(Garnets):
@@ -132,7 +128,7 @@ class Bounds(Garnets):
     """The loss of every iteration beside each of the paper's bounds on it."""
 
     iterations: int = 500
-    """K, iterations of each scheme; E'_{k,j} costs K·min(K, log 1e-12 / log γ) products."""
+    """K, iterations of each scheme; E'_{k,j} costs K·min(K, log 1e-8 / log γ) products."""
     delta: float = 0.1
     """δ of Proposition 1, which holds with probability 1 − δ."""
     constant_betas: tuple[float, ...] = (0.5, 0.9)
@@ -140,7 +136,7 @@ class Bounds(Garnets):
 
     def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
         """Means over the MDPs of losses and bounds, for every iteration."""
-        from movi.planning.report import losses_and_bounds
+        from movi.planning.ledger import losses_and_bounds
 
         return losses_and_bounds(
             self.garnets(),

@@ -5,6 +5,6 @@ draws them, ``sections`` declares what goes on the page, ``page`` writes it. Not
 Altair before a figure is drawn.
 """
 
-from movi.reports.page import write_report
+from movi.reports.page import draw, write_report
 
-__all__ = ["write_report"]
+__all__ = ["draw", "write_report"]

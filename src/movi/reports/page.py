@@ -133,6 +133,14 @@ def write_report(
     return out
 
 
+def draw(directory: Path, made_by: str) -> tuple[list[Path], list[Verdict]]:
+    """Draw the figures of one command's results into them; the files, and the verdicts."""
+    sections = [section for section in SECTIONS if section.made_by == made_by]
+    parts = [part for chapter in read_chapters(directory, sections) for part in chapter.parts]
+    files = [path for part in parts for path in save(part.figure, directory / FIGURES)]
+    return files, [verdict for part in parts for verdict in part.verdicts]
+
+
 def render(chapters: Sequence[Chapter], beside: Path) -> str:
     """The page's HTML; links are relative to the directory ``beside``."""
     shown = [chapter for chapter in chapters if chapter.parts or chapter.problem]

@@ -135,3 +135,6 @@ MEAN_BETA_LOSS = "loss_sup"
 
 CONSTANT_BETA_PREFIX = "constant_beta_loss_"
 """What precedes β in the name of the column with the loss of MoVI with that constant β."""
+
+HOLDS_SUFFIX = "_holds"
+"""What follows a bound's name in the column that says in which share of the MDPs it held."""

@@ -47,6 +47,7 @@ def losses_and_bounds(
     columns: dict[str, np.ndarray] = {"iteration": np.arange(1, iterations + 1)}
 
     def put(name: str, loss: np.ndarray, **bounds: np.ndarray) -> None:
+        # Component-wise or not, a bound is compared MDP by MDP: means alone could hide a failure.
         columns[name] = loss.mean(-1)
         for bound, values in bounds.items():
             columns[bound] = values.mean(-1)
@@ -65,7 +66,7 @@ def losses_and_bounds(
         norms = weighted_error_norms(mdps, run)
         used = slice(0, iterations)  # π_1..π_K
         put(
-            "movi_loss_sup",
+            "loss_sup",
             loss.sup[used],
             theorem_1_sup=theorem_1(mdps, run, optimal.policy).max((-2, -1)),
             supremum=supremum(mdps, run, norms),
@@ -73,22 +74,26 @@ def losses_and_bounds(
         )
         coefficients = list(pool.map(lambda mdp: concentrability(mdp, uniform, uniform), mdps))
         put(
-            "movi_loss_l1",
+            "loss_l1",
             loss.l1[used],
             corollary_1=corollary_1(mdps, run, norms, coefficients),
         )
         advance(1)
         for beta, rate in zip(constant_betas, rates):
             run = trace(mdps, scheme("movi", rate), iterations, seed=seed)
-            put(f"constant_beta_{beta:g}_loss_sup", measured(run).sup[used])
+            put(f"constant_beta_loss_{beta:g}", measured(run).sup[used])
             advance(1)
         run = trace(mdps, scheme("avi"), iterations, seed=seed)
-        put("avi_loss_sup", measured(run).sup[used], avi=approximate_value_iteration(mdps, run))
+        put(
+            "avi_loss_sup",
+            measured(run).sup[used],
+            avi_bound=approximate_value_iteration(mdps, run),
+        )
         advance(1)
         after = slice(1, iterations + 1)  # π_2..π_{K+1}: after each iteration
         for name in ("sql", "dpp"):
             run = trace(mdps, scheme(name), iterations, seed=seed)
-            bound = {name: speedy_and_policy_programming(mdps, run)}
+            bound = {f"{name}_bound": speedy_and_policy_programming(mdps, run)}
             put(f"{name}_loss_sup", measured(run).sup[after], **bound)
             advance(1)
     return columns
