@@ -1,0 +1,5 @@
+"""``python -m movi`` is ``movi``."""
+
+from movi.cli import main
+
+main()
