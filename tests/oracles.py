@@ -83,18 +83,13 @@ def rational_optimal_q(mdp):
         ]
         v = _solve(system)
         q = [
-            [
-                rewards[s][a] + gamma * sum(p * x for p, x in zip(kernel[s][a], v))
-                for a in actions
-            ]
+            [rewards[s][a] + gamma * sum(p * x for p, x in zip(kernel[s][a], v)) for a in actions]
             for s in states
         ]
         better = [max(actions, key=q[s].__getitem__) for s in states]
         if all(q[s][better[s]] == q[s][policy[s]] for s in states):
             return q
-        policy = [
-            better[s] if q[s][better[s]] > q[s][policy[s]] else policy[s] for s in states
-        ]
+        policy = [better[s] if q[s][better[s]] > q[s][policy[s]] else policy[s] for s in states]
 
 
 def _solve(rows):
@@ -111,17 +106,17 @@ def _solve(rows):
 
 
 @st.composite
-def mdp_arrays(draw, batches=(None,), max_states=5, reward_size=1e6, discounts=None):
+def mdp_arrays(draw, batches=(None,), shapes=None, discounts=None):
     """The four arrays of a valid MDP; zero probabilities and repeated successors included."""
     batch = draw(st.sampled_from(batches))
     lead = () if batch is None else (batch,)
-    states = draw(st.integers(1, max_states))
-    actions, branching = draw(st.integers(1, 3)), draw(st.integers(1, 4))
+    sizes = st.tuples(st.integers(1, 5), st.integers(1, 3), st.integers(1, 4))
+    states, actions, branching = draw(st.sampled_from(shapes) if shapes else sizes)
     rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     shape = (*lead, states, actions, branching)
     weights = rng.integers(0, 4, shape) * rng.random(shape)
     weights[..., 0] += weights.sum(-1) == 0
-    scale = draw(st.sampled_from([1.0, reward_size, 1e-6]))
+    scale = draw(st.sampled_from([1.0, 1e6, 1e-6]))
     rewards = scale * rng.uniform(-1, 1, shape[:-1])
     discounts = discounts or st.one_of(
         st.just(0.0), st.floats(0, 1, exclude_max=True), st.just(1 - 2.0**-53)

@@ -58,7 +58,9 @@ def imported_rooms(path):
 def test_imports_go_one_way(path):
     here = room(path)
     allowed = MAY_IMPORT[here] | GROUND | {here}
-    wrong = [f"line {line}: {there}" for there, line in imported_rooms(path) if there not in allowed]
+    wrong = [
+        f"line {line}: {there}" for there, line in imported_rooms(path) if there not in allowed
+    ]
     assert not wrong, f"{here} is below these: {wrong}"
 
 

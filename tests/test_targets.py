@@ -81,9 +81,7 @@ def test_the_two_signs_of_sql_are_mirror_images_about_the_common_part():
 
 def test_both_signs_of_sql_agree_when_the_copies_agree():
     same = {"q": np.array([[6.0, 8.0, -2.0]] * 2)}
-    values = [
-        float(a.targets["q"](HERE, 1, 3.0, 0.5, same, 0.75)) for a in (SQL, PRINTED)
-    ]
+    values = [float(a.targets["q"](HERE, 1, 3.0, 0.5, same, 0.75)) for a in (SQL, PRINTED)]
     assert values[0] == values[1] == 4 + 0.25 * (3 + 0.5 * 8 - 4)
 
 

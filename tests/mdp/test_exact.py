@@ -7,6 +7,9 @@ import pytest
 import quantecon.markov
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import movi.mdp.exact
+from movi.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, weighted_norm
 from oracles import (
     dense_kernel,
     mdp_arrays,
@@ -17,9 +20,6 @@ from oracles import (
     rational_optimal_q,
     refusal,
 )
-
-import movi.mdp.exact
-from movi.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, weighted_norm
 
 
 @pytest.fixture(params=["direct", "matrix-free"])
@@ -89,23 +89,24 @@ def test_a_chain_too_long_for_linear_systems_is_worth_the_discounted_end():
 
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("discount", [0.9, 0.999])
-def test_the_matrix_free_answer_reaches_the_tolerance_it_was_asked_for(
-    monkeypatch, seed, discount
-):
+def test_the_matrix_free_answer_reaches_the_tolerance_it_was_asked_for(monkeypatch, seed, discount):
     mdp = random_mdp(seed, 12, 3, 2, discount)
     exact = optimum(mdp).q
     monkeypatch.setattr(movi.mdp.exact, "DIRECT", 0)
-    loose, tight = optimum(mdp, tolerance=1e-2), optimum(mdp, tolerance=1e-9)
-    for answer, tolerance in ((loose, 1e-2), (tight, 1e-9)):
-        assert answer.bound <= tolerance
-        assert np.abs(answer.q - exact).max() <= answer.bound + 1e-10
+    loose, tight = optimum(mdp, tolerance=1e-2), optimum(mdp, tolerance=tolerance)
+    for answer, goal in ((loose, 1e-2), (tight, tolerance)):
+        assert answer.bound <= goal
+        assert np.abs(answer.q - exact).max() <= answer.bound + tolerance
     assert loose.bound > tight.bound
 
 
 @pytest.mark.parametrize("direct", [1000, 0], ids=["direct", "matrix-free"])
-@settings(max_examples=30)
+@settings(max_examples=40)
 @given(
-    arrays=mdp_arrays(max_states=4, discounts=st.sampled_from([0.0, 0.5, 0.9, 0.99])),
+    arrays=mdp_arrays(
+        shapes=[(1, 1, 1), (3, 2, 2), (4, 3, 4)],  # few: each is compiled
+        discounts=st.sampled_from([0.0, 0.5, 0.9, 0.99]),
+    ),
     tolerance=st.sampled_from([1e-12, 1e-6, 1.0]),
 )
 def test_the_certificate_bounds_the_error_in_exact_arithmetic(direct, arrays, tolerance):
@@ -164,7 +165,7 @@ def test_the_value_of_policies_is_a_dense_inverse(path, states, actions, branchi
     assert q.shape == (9, states, actions)
     for policy, found in zip(policies, q):
         np.testing.assert_allclose(found, policy_q(mdp, policy), rtol=0, atol=2e-10)
-    np.testing.assert_array_equal(policy_values(mdp, policies[3]), q[3])
+    np.testing.assert_allclose(policy_values(mdp, policies[3]), q[3], rtol=0, atol=2e-10)
 
 
 def test_more_policies_than_fit_in_one_call_have_the_same_values(monkeypatch):
@@ -176,18 +177,12 @@ def test_more_policies_than_fit_in_one_call_have_the_same_values(monkeypatch):
 
 
 def test_a_policy_that_is_asked_for_twice_is_evaluated_once(monkeypatch):
-    evaluated = []
-    original = movi.mdp.exact._state_values
-    monkeypatch.setattr(
-        movi.mdp.exact,
-        "_state_values",
-        lambda mdp, policies, tolerance: (
-            evaluated.extend(map(tuple, policies.tolist())) or original(mdp, policies, tolerance)
-        ),
-    )
+    solved = []
+    original = np.linalg.solve
+    monkeypatch.setattr(np.linalg, "solve", lambda a, b: solved.append(len(a)) or original(a, b))
     mdp = random_mdp(2, 3, 2, 2)
     q = policy_values(mdp, [[1, 0, 1], [0, 0, 1], [1, 0, 1], [1, 0, 1]])
-    assert sorted(evaluated) == [(0, 0, 1), (1, 0, 1)]
+    assert sum(solved) == 2
     np.testing.assert_array_equal(q[0], q[2])
     np.testing.assert_allclose(q[1], policy_q(mdp, [0, 0, 1]), rtol=0, atol=1e-12)
 
@@ -252,7 +247,7 @@ def test_the_occupancy_weighs_rewards_into_the_value(path):
     ("policy", "mu", "complaint"),
     [
         ([0, 0, 0], np.full((3, 3), 1 / 9), "mu: shape (3, 3)"),
-        ([0, 0, 0], np.full((3, 2), 1 / 3), "mu: sums to 2.0"),
+        ([0, 0, 0], np.full((3, 2), 0.5), "mu: sums to 3.0"),
         ([0, 0, 0], np.array([[2, -1], [0, 0], [0, 0]]), "mu: "),
         ([0, 0, 0], np.full((3, 2), np.nan), "mu: sums to nan"),
         ([0, 0, 5], np.full((3, 2), 1 / 6), "policies: state 2: 5"),

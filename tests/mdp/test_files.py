@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import mdp_arrays, refusal
 
 from movi.errors import UserError
 from movi.mdp import FiniteMDP, garnet, load_mdp, save_mdp
+from oracles import mdp_arrays, refusal
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 
@@ -167,7 +167,9 @@ def test_a_short_array_is_refused(saved):
     assert refusal(load_mdp, with_header(saved, GOOD_HEADER)).startswith(f"{saved}: rewards.npy: ")
 
 
-@pytest.mark.parametrize("shape", [b"(10000000000,)", b"(100000, 100000, 100)", b"(1" + b"0" * 30 + b",)"])
+@pytest.mark.parametrize(
+    "shape", [b"(10000000000,)", b"(100000, 100000, 100)", b"(1" + b"0" * 30 + b",)"]
+)
 def test_a_header_that_claims_more_than_the_file_holds_is_refused_unread(saved, shape):
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': " + shape + b"}"
     line = refusal(load_mdp, with_header(saved, header))
@@ -224,7 +226,9 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(saved, monkeypatch,
         raise OSError(errno.ENOSPC, "No space left on device")
 
     before = saved.read_bytes()
-    monkeypatch.setattr(*{"fsync": (os, "fsync"), "replace": ("pathlib.Path.replace",)}[failing], full)
+    monkeypatch.setattr(
+        *{"fsync": (os, "fsync"), "replace": ("pathlib.Path.replace",)}[failing], full
+    )
     line = refusal(save_mdp, garnet(9, 2, 2), saved)
     assert line == f"{saved}: cannot be written: No space left on device"
     assert saved.read_bytes() == before

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import refusal
 from scipy import stats
 
 from movi.mdp import garnet
+from oracles import refusal
 
 LIKELY = 1e-4  # tests with a fixed seed either pass for ever or point at a bias
 

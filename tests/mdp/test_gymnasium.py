@@ -1,9 +1,9 @@
 import gymnasium
 import numpy as np
 import pytest
-from oracles import refusal
 
 from movi.mdp import FiniteMDP, optimum
+from oracles import refusal
 
 # Names without a version mean the newest that is installed, with a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*latest versioned environment")
@@ -21,8 +21,8 @@ def table_values(table, gamma):
     s, a, p, n, r, discount = (np.array(column) for column in zip(*rows))
     q = np.zeros((states, actions))
     for _ in range(100_000):
-        new = np.zeros_like(q)
-        np.add.at(new, (s.astype(int), a.astype(int)), p * (r + discount * q.max(1)[n.astype(int)]))
+        outcomes = p * (r + discount * q.max(1)[n])
+        new = np.bincount(s * actions + a, outcomes).reshape(q.shape)
         if np.abs(new - q).max() < 1e-13:
             return new
         q = new
@@ -79,9 +79,7 @@ def test_a_table_alone_is_enough_and_outcomes_with_the_same_successor_are_added(
     }
     mdp = FiniteMDP.from_gymnasium(table, 0.5)
     np.testing.assert_array_equal(mdp.rewards, [[2.0], [1.0], [0.0]])
-    np.testing.assert_array_equal(
-        mdp.dense()[:, 0], [[0, 0.5, 0.5], [0, 1, 0], [0, 0, 1]]
-    )
+    np.testing.assert_array_equal(mdp.dense()[:, 0], [[0, 0.5, 0.5], [0, 1, 0], [0, 0, 1]])
     np.testing.assert_allclose(optimum(mdp).q[:, 0], [2 + 0.5 * 0.5 * 2, 2, 0], atol=1e-12)
 
 

@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from oracles import dense_kernel, mdp_arrays, random_mdp, refusal
 
 from movi.errors import UserError
 from movi.mdp import FiniteMDP, garnet
 from movi.mdp.model import aligned
+from oracles import dense_kernel, mdp_arrays, random_mdp, refusal
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 
@@ -63,9 +63,7 @@ def test_a_dense_kernel_is_accepted_and_comes_back(arrays):
 @given(mdp_arrays(), st.sampled_from(["csr", "csc", "coo", "lil"]))
 def test_sparse_matrices_of_any_format_are_accepted_and_give_the_same_kernel(arrays, layout):
     kernel = FiniteMDP(**arrays).dense()
-    matrices = [
-        sparse.coo_array(kernel[:, a]).asformat(layout) for a in range(kernel.shape[1])
-    ]
+    matrices = [sparse.coo_array(kernel[:, a]).asformat(layout) for a in range(kernel.shape[1])]
     mdp = FiniteMDP.from_sparse(matrices, arrays["rewards"], arrays["discount"])
     np.testing.assert_allclose(mdp.dense(), kernel, rtol=0, atol=1e-15)
     assert mdp.branching == (kernel > 0).sum(-1).max()
@@ -94,7 +92,9 @@ def test_the_sparse_matrices_of_the_caller_are_left_alone():
 def test_rows_with_fewer_successors_are_padded_with_probability_zero():
     kernel = np.array([[[0.2, 0.3, 0.5]], [[0.0, 1.0, 0.0]], [[0.5, 0.0, 0.5]]])
     mdp = FiniteMDP.from_dense(kernel, np.zeros((3, 1)), 0.5)
-    np.testing.assert_array_equal(mdp.probabilities[:, 0], [[0.2, 0.3, 0.5], [1, 0, 0], [0.5, 0.5, 0]])
+    np.testing.assert_array_equal(
+        mdp.probabilities[:, 0], [[0.2, 0.3, 0.5], [1, 0, 0], [0.5, 0.5, 0]]
+    )
     np.testing.assert_array_equal(mdp.successors[:, 0, :2], [[0, 1], [1, 0], [0, 2]])
     np.testing.assert_array_equal(mdp.dense(), kernel)
 
@@ -272,7 +272,9 @@ def test_sparse_matrices_of_different_shapes_are_refused_by_action():
 # Immutability ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mdp", [garnet(3, 2, 2), garnet(3, 2, 2, count=2)[1]], ids=["one", "member"])
+@pytest.mark.parametrize(
+    "mdp", [garnet(3, 2, 2), garnet(3, 2, 2, count=2)[1]], ids=["one", "member"]
+)
 @pytest.mark.parametrize("field", FIELDS[:3])
 def test_no_array_of_an_mdp_can_be_written(mdp, field):
     with pytest.raises(ValueError, match="read-only"):
