@@ -12,7 +12,7 @@ def readable(size: int) -> str:
     >>> readable(7_056_000_000), readable(640)
     ('7.06 GB', '640 B')
     """
-    for unit, factor in (("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+    for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
         if size >= factor:
             return f"{size / factor:.3g} {unit}"
     return f"{size} B"

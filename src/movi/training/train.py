@@ -1,6 +1,5 @@
 """A training run from its config: everything is built here, in one place, and put together."""
 
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,7 +16,8 @@ from movi.envs.gym_vector import make_gymnasium
 from movi.envs.interface import Environment
 from movi.errors import UserError
 from movi.replay.interface import Replay
-from movi.replay.uniform import UniformReplay
+from movi.replay.memory import readable
+from movi.replay.uniform import UniformReplay, bytes_per_transition
 from movi.spaces import Spaces
 from movi.targets import Algorithm
 from movi.training.config import Config
@@ -48,6 +48,9 @@ class Result(NamedTuple):
 
 class Watcher:
     """Is told about a run as it goes; this one ignores it."""
+
+    def announce(self, line: str) -> None:
+        """Before the run: something to know about it."""
 
     def tick(self, loop: HostLoop) -> None:
         """After every step of the environments."""
@@ -117,7 +120,10 @@ def train(
             shared_batch=config.shared_batch,
             reward_clip=config.reward_clip,
         )
-        replay = replay or UniformReplay(config.replay_capacity, spaces.observation)
+        if replay is None:
+            size = config.replay_capacity * bytes_per_transition(spaces.observation)
+            watcher.announce(f"replay of {config.replay_capacity:,} transitions: {readable(size)}")
+            replay = UniformReplay(config.replay_capacity, spaces.observation)
         loop = HostLoop(config, environment, learner, replay)
         directory = None if out is None else RunDirectory(out, config)
 
@@ -226,15 +232,3 @@ def iteration_row(loop: HostLoop, iteration: int) -> dict[str, Any]:
             "stored": len(loop.replay),
         }
     )
-
-
-class Clock:
-    """Steps per second since it was made."""
-
-    def __init__(self) -> None:
-        """Starts now."""
-        self._start = time.monotonic()
-
-    def speed(self, step: int) -> float:
-        """The mean speed up to this step."""
-        return step / max(time.monotonic() - self._start, 1e-9)
