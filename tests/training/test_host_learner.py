@@ -22,6 +22,10 @@ def learner():
     )
 
 
+PURE = learner()
+PURE = PURE._replace(update=jax.jit(PURE.update), act=jax.jit(PURE.act))
+
+
 def batch(k):
     rng = np.random.default_rng(k)
     return Transition(
@@ -50,8 +54,7 @@ def test_held_back_updates_give_the_bits_of_updates_done_at_once():
 
 
 def test_acting_sees_every_update_before_it():
-    driven = HostLearner(learner(), jax.random.key(0))
-    pure = learner()
+    driven, pure = HostLearner(learner(), jax.random.key(0)), PURE
     state = pure.init(jax.random.key(0))
     observation = batch(99).observation[0]
     for k in range(1, 6):
@@ -63,7 +66,7 @@ def test_acting_sees_every_update_before_it():
 
 
 def test_means_are_over_the_updates_since_they_were_last_taken():
-    driven, pure = HostLearner(learner(), jax.random.key(0)), learner()
+    driven, pure = HostLearner(learner(), jax.random.key(0)), PURE
     state, losses = pure.init(jax.random.key(0)), []
     assert driven.take_means()["loss_h"] is None
     for k in range(1, 9):
