@@ -16,6 +16,7 @@ from movi.errors import UserError
 from movi.version import __version__
 
 if TYPE_CHECKING:
+    from movi.agents.agent import load
     from movi.mdp import FiniteMDP, garnet, load_mdp, optimum, policy_values, save_mdp
     from movi.planning import compare, policy_value, solve
 
@@ -23,6 +24,7 @@ _HOMES = {
     "FiniteMDP": "movi.mdp",
     "compare": "movi.planning",
     "garnet": "movi.mdp",
+    "load": "movi.agents.agent",
     "load_mdp": "movi.mdp",
     "optimum": "movi.mdp",
     "policy_value": "movi.planning",
@@ -37,6 +39,7 @@ __all__ = [
     "__version__",
     "compare",
     "garnet",
+    "load",
     "load_mdp",
     "optimum",
     "policy_value",

@@ -1,5 +1,7 @@
 """``python -m movi`` is ``movi``."""
 
+import sys
+
 from movi.cli import main
 
-main()
+sys.exit(main())

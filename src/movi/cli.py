@@ -45,7 +45,7 @@ class Solve:
     out: Annotated[Path | None, arg(metavar="FILE")] = None
     """Write an .npz with q [S, A], policy [S] and bound (the certificate)."""
 
-    def run(self) -> None:
+    def execute(self) -> None:
         """Solve, print, write."""
         import numpy as np
 
@@ -109,7 +109,7 @@ class Garnet:
     seed: int = 0
     """The same seed gives the same MDP."""
 
-    def run(self) -> None:
+    def execute(self) -> None:
         """Generate and write."""
         from movi.experiments.results import check_directory
         from movi.mdp import garnet, save_mdp
@@ -131,7 +131,7 @@ class Report:
     out: Annotated[Path | None, arg(metavar="PAGE")] = None
     """The page; figures go beside it (default: DIR/report.html)."""
 
-    def run(self) -> None:
+    def execute(self) -> None:
         """Write the page and say where it is."""
         from movi.experiments.results import check_directory
         from movi.reports import write_report
@@ -144,14 +144,18 @@ class Report:
         print(f"report       {page}")
 
 
-# Each command is a frozen dataclass with a docstring, documented fields and `run()`; it is imported
-# when it is called, so that no command pays for another.
+# Each command is a frozen dataclass with a docstring, documented fields and `execute()`; it is
+# imported when it is called, so that no command pays for another.
 COMMANDS = {
     "solve": "movi.cli:Solve",
     "garnet": "movi.cli:Garnet",
     "garnets compare": "movi.experiments.garnets:Compare",
     "garnets assumption": "movi.experiments.garnets:Assumption",
     "garnets bounds": "movi.experiments.garnets:Bounds",
+    "train": "movi.training.commands:Train",
+    "evaluate": "movi.training.commands:Evaluate",
+    "record": "movi.training.commands:Record",
+    "export": "movi.training.commands:Export",
     "report": "movi.cli:Report",
 }
 
@@ -185,13 +189,16 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
         given = " ".join(arguments[: 2 if groups else 1]) or "nothing"
         raise UserError(f"command: {given!r}, expected one of {', '.join(groups or COMMANDS)}")
     words = matches[0]
+    chosen, rest = command(words), list(arguments[len(words.split()) :])
+    defaults = {"default": chosen.default(rest)} if hasattr(chosen, "default") else {}
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
             return words, tyro.cli(
-                command(words),
+                chosen,
                 prog=f"movi {words}",
-                args=list(arguments[len(words.split()) :]),
+                args=rest,
+                **defaults,
                 config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
             )
     except SystemExit as stop:
@@ -213,7 +220,7 @@ def _one_line(box: str) -> str:
 def perform(words: str, chosen: Any) -> None:
     """Run a command; an experiment is computed, written, drawn and judged."""
     if not hasattr(chosen, "compute"):
-        chosen.run()
+        chosen.execute()
         return
     from movi.reports import draw
 
@@ -225,20 +232,21 @@ def perform(words: str, chosen: Any) -> None:
         print(f"\n{verdict.word}: {verdict.claim}\n  {verdict.seen}")
 
 
-def main() -> None:
-    """Entry point of ``movi``."""
-    arguments = sys.argv[1:]
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of ``movi``; the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
     if arguments == ["--version"]:
         print(f"movi {__version__}")
-        return
+        return 0
     try:
         perform(*parse(arguments))
     except UserError as error:
         print(f"movi: {error}", file=sys.stderr)
-        sys.exit(2)
+        return 2
     except KeyboardInterrupt:
         print("movi: interrupted", file=sys.stderr)
-        sys.exit(130)
+        return 130
     except BrokenPipeError:
         sys.stderr.close()
-        sys.exit(141)
+        return 141
+    return 0

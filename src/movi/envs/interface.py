@@ -1,0 +1,54 @@
+"""What a training loop asks of n environments that step together."""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
+
+import numpy as np
+
+from movi.spaces import Spaces
+
+
+class Outcome(NamedTuple):
+    """What one step of n environments gave; every array has the leading axis n.
+
+    The stream of one environment whose episode ends at t2 and resets to u0:
+
+        step:              1     2     3
+        next_observation:  t1    t2    u1      s' of the transition stored
+        observation:       t1    u0    u1      what the next action is for
+        ended:             -    yes    -
+
+    Attributes:
+      observation: what to act on next.
+      next_observation: what the step led to, at an episode's end the final observation.
+      reward: as the environment gave it.
+      terminated: s' is terminal.
+      truncated: the episode was cut at s'.
+      valid: False where the step was no decision: a reset that took a step of its own.
+    """
+
+    observation: np.ndarray
+    next_observation: np.ndarray
+    reward: np.ndarray
+    terminated: np.ndarray
+    truncated: np.ndarray
+    valid: np.ndarray
+
+
+class Environment(Protocol):
+    """n environments that step together and reset themselves."""
+
+    spaces: Spaces
+    num_envs: int
+
+    def reset(self, seeds: Sequence[int]) -> np.ndarray:
+        """Starts an episode in each, with its own seed; the observations [n, ...]."""
+        ...
+
+    def step(self, actions: np.ndarray) -> Outcome:
+        """Takes the actions [n], counted from 0."""
+        ...
+
+    def close(self) -> None:
+        """Frees what they hold."""
+        ...

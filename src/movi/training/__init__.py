@@ -1,0 +1,1 @@
+"""Training loops, run directories, metrics and evaluation."""

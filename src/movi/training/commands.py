@@ -1,0 +1,184 @@
+"""The commands ``train``, ``evaluate``, ``record`` and ``export``.
+
+Each is a dataclass of its options with an ``execute`` that prints the result; a mistake of the
+user's is a ``UserError``.
+"""
+
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
+import tyro
+from tyro.conf import Positional
+
+from movi.errors import UserError
+from movi.training.config import Config
+from movi.training.presets import preset_fields
+
+
+@dataclass(frozen=True)
+class Train(Config):
+    """Train an agent; the result is a run directory."""
+
+    algorithm: Positional[str]
+    """dqn, momentum-dqn, deep-sql or deep-dpp."""
+    out: Path | None = None
+    """The run directory, new or empty; None: runs/ENV-ALGORITHM-PRESET-SEED."""
+
+    @classmethod
+    def default(cls, arguments: Sequence[str]) -> "Train":
+        """The defaults of the preset that these arguments name."""
+        preset = _value(arguments, "--preset") or "control"
+        return cls(**{"algorithm": tyro.MISSING, "env": tyro.MISSING, **preset_fields(preset)})
+
+    def execute(self) -> None:
+        """Train, and say where the agent is."""
+        config = Config(**{field.name: getattr(self, field.name) for field in fields(Config)})
+
+        from movi.agents.agent import AGENT_FILE
+        from movi.training.progress import bar
+        from movi.training.train import train as run_training
+
+        out = self.out or default_directory(config)
+        start = time.monotonic()
+        with bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
+            result = run_training(config, out, watcher=watcher)
+        seconds = time.monotonic() - start
+        if result.status == "diverged":
+            print(f"diverged at step {result.step:,}; its last finite parameters are kept")
+        else:
+            print(f"finished {result.step:,} steps in {seconds:.0f} s")
+        if result.evaluation is not None:
+            evaluation = result.evaluation
+            print(
+                f"evaluation over {len(evaluation.returns)} episodes: "
+                f"mean {evaluation.mean:.1f}, standard deviation {evaluation.std:.1f}"
+            )
+        print(f"agent: {out / AGENT_FILE}")
+
+
+@dataclass(frozen=True)
+class Evaluate:
+    """Play whole episodes with a trained agent and print their raw returns."""
+
+    run: Positional[Path]
+    """A run directory, or an agent's file."""
+    episodes: int = 100
+    """How many."""
+    epsilon: float | None = None
+    """Probability of a random action; None: what the run's config says (paper: 0.001)."""
+    seed: int = 0
+    """Of the environments and the random actions."""
+    num_envs: int = 10
+    """Environments that step together, each with its share of the episodes."""
+
+    def execute(self) -> None:
+        """Play, and print the mean, the standard deviation and each return."""
+        for name in ("episodes", "num_envs"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name}: {getattr(self, name)}, expected at least 1")
+        if self.epsilon is not None and not 0 <= self.epsilon <= 1:
+            raise UserError(f"epsilon: {self.epsilon}, expected a number in [0, 1]")
+        agent, env_id = _agent(self.run)
+
+        from movi.envs.gym_vector import make_gymnasium
+        from movi.training.evaluation import evaluate as run_evaluate
+
+        environment = make_gymnasium(env_id, min(self.num_envs, self.episodes))
+        try:
+            if environment.spaces != agent.spaces:
+                raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
+            epsilon = agent.about["evaluation_epsilon"] if self.epsilon is None else self.epsilon
+            result = run_evaluate(
+                agent, environment, self.episodes, epsilon=epsilon, seed=self.seed
+            )
+        finally:
+            environment.close()
+        print(f"episodes            {self.episodes}")
+        print(f"mean                {result.mean:.10g}")
+        print(f"standard deviation  {result.std:.10g}")
+        print(f"returns             {' '.join(f'{value:.10g}' for value in result.returns)}")
+
+
+@dataclass(frozen=True)
+class Record:
+    """Write a video of a trained agent at play."""
+
+    run: Positional[Path]
+    """A run directory, or an agent's file."""
+    out: Path
+    """The file to write, .mp4."""
+    episodes: int = 1
+    """How many, one after the other."""
+    epsilon: float = 0.0
+    """Probability of a random action."""
+    seed: int = 0
+    """Of the environment and the random actions."""
+
+    def execute(self) -> None:
+        """Play, write the video, and print the returns."""
+        if self.episodes < 1:
+            raise UserError(f"episodes: {self.episodes}, expected at least 1")
+        agent, env_id = _agent(self.run)
+
+        from movi.training.recording import record as run_record
+
+        returns = run_record(
+            agent,
+            env_id,
+            self.out,
+            episodes=self.episodes,
+            epsilon=self.epsilon,
+            seed=self.seed,
+        )
+        print(f"{self.out}: returns {' '.join(f'{value:.10g}' for value in returns)}")
+
+
+@dataclass(frozen=True)
+class Export:
+    """Write a run's agent to one file, for ``movi.load(FILE).act(observation)``."""
+
+    run: Positional[Path]
+    """A run directory, or an agent's file."""
+    file: Positional[Path]
+    """The file to write, .safetensors."""
+
+    def execute(self) -> None:
+        """Write the file."""
+        if self.file.suffix != ".safetensors":
+            raise UserError(f"file: {self.file}, expected a name that ends in .safetensors")
+        if not self.file.parent.is_dir():
+            raise UserError(f"file: {self.file.parent} is no directory")
+
+        from movi.agents.agent import load, save
+
+        save(load(self.run), self.file)
+        print(self.file)
+
+
+def default_directory(config: Config) -> Path:
+    """Where a run goes that was given no place."""
+    env = re.sub(r"[^A-Za-z0-9.-]+", "-", config.env)
+    return Path("runs") / f"{env}-{config.algorithm}-{config.preset}-{config.seed}"
+
+
+def _agent(run: Path) -> Any:
+    from movi.agents.agent import load
+
+    agent = load(run)
+    if "env" not in agent.about:
+        raise UserError(f"{run}: does not say which environment its agent is for")
+    return agent, str(agent.about["env"])
+
+
+def _value(argv: Sequence[str], option: str) -> str | None:
+    """The value of an option, before the others can be parsed."""
+    for i, word in enumerate(argv):
+        if word == option and i + 1 < len(argv):
+            return argv[i + 1]
+        if word.startswith(f"{option}="):
+            return word.partition("=")[2]
+    return None

@@ -1,0 +1,193 @@
+"""The config of a run: one frozen dataclass, which is also the command line and ``config.json``.
+
+All durations are in agent steps: one decision (four frames on Atari). Nothing is derived in place:
+what a field leaves open (κ, the network's kind) is decided where it is used, so that saving and
+loading a config changes nothing.
+"""
+
+import json
+from dataclasses import MISSING, asdict, dataclass, fields
+from typing import Any, Literal
+
+from movi.errors import UserError
+from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Schedule
+
+FORMAT = 1
+LARGEST_STEP = 2**31 - 1  # steps are int32 in compiled code
+
+
+@dataclass(frozen=True)
+class Config:
+    """Everything that decides a run's results."""
+
+    algorithm: str
+    """dqn, momentum-dqn, deep-sql or deep-dpp."""
+    env: str
+    """A Gymnasium id, such as CartPole-v1."""
+    preset: str = "control"
+    """Where the other fields' defaults come from: control (small environments), paper (the paper's
+    2019 Dopamine DQN) or modern (Adam and squared error). Compare algorithms within one preset."""
+    seed: int = 0
+    """Of everything random in the run."""
+    steps: int = 50_000
+    """Length of the run, in agent steps (paper: 50,000,000 = 200 iterations of 250,000)."""
+    num_envs: int = 1
+    """Environments that step together; updates per agent step stay the same (paper: 1)."""
+    iteration_steps: int = 5_000
+    """Agent steps per row of metrics, an "iteration" (paper: 250,000)."""
+    save_every: int = 10_000
+    """Agent steps between two writings of the agent's file, at the ends of iterations."""
+
+    gamma: float = 0.99
+    """Discount γ (paper: 0.99)."""
+    replay_capacity: int = 50_000
+    """Transitions kept (paper: 1,000,000)."""
+    learning_starts: int = 1_000
+    """Learn once more than this many transitions are stored (paper: 20,000)."""
+    batch_size: int = 64
+    """Transitions per minibatch (paper: 32)."""
+    shared_batch: bool = False
+    """Momentum-DQN: one minibatch for both networks instead of one each (paper: one each)."""
+    update_period: int = 1
+    """F: agent steps per update (paper: 4)."""
+    sync_period: int = 500
+    """C: agent steps between two synchronisations of the lagged networks (paper: 8,000)."""
+
+    epsilon_warmup: int = 1_000
+    """Agent steps with exploration ε = 1 (paper: 20,000)."""
+    epsilon_decay: int = 10_000
+    """Agent steps in which ε falls linearly from 1 to its final value (paper: 250,000)."""
+    epsilon_final: float = 0.01
+    """ε from then on (paper: 0.01)."""
+    evaluation_epsilon: float = 0.001
+    """ε in evaluation (paper's code base: 0.001)."""
+    evaluation_episodes: int = 10
+    """Episodes of the evaluation at the end of the run; 0 for none."""
+
+    beta_schedule: Literal["rate-updates", "constant", "heuristic", "mean"] = "rate-updates"
+    """β_k of Momentum-DQN and Deep SQL. rate-updates: n/(n+1) with n = ⌊k/κ⌋ (paper); constant: β;
+    heuristic: 0.1 n, at most 0.9 (appendix); mean: k/(k+1)."""
+    kappa: int | None = None
+    """κ: agent steps between two changes of β; None: a twentieth of the run, which is the paper's
+    share (paper: 2,500,000)."""
+    beta: float = 0.5
+    """β of the constant schedule (appendix: 0.1, 0.5, 0.9)."""
+    sign: Literal["sql", "printed"] = "sql"
+    """Deep SQL's last term: Speedy Q-learning's sign, or the one that the appendix prints."""
+
+    network: Literal["auto", "nature", "minatar", "mlp"] = "auto"
+    """auto: by the observations: nature for images from 36×36, minatar for smaller ones, else mlp
+    (paper: nature)."""
+    hidden: tuple[int, ...] = (128, 128)
+    """Widths of the hidden layers of an mlp."""
+    padding: Literal["SAME", "VALID"] = "SAME"
+    """Padding of the nature network's convolutions (paper's code base: SAME)."""
+    loss: Literal["huber", "squared"] = "huber"
+    """Of the regression; the minibatch's mean (paper prints squares; its code base: huber)."""
+    optimiser: Literal["rmsprop", "adam", "sgd"] = "adam"
+    """rmsprop: centred, decay 0.95, as the paper's code base had it (paper: rmsprop)."""
+    learning_rate: float = 1e-3
+    """Step size of the optimiser (paper: 0.00025)."""
+    optimiser_epsilon: float = 1e-8
+    """ε of the optimiser; in rmsprop inside the root (paper's code base: 0.00001)."""
+    reward_clip: float | None = None
+    """Learn from rewards clipped to ± this; scores stay raw (paper: 1)."""
+    timeouts_are_terminal: bool = False
+    """Treat a truncated episode as terminated, as old Dopamine did (here: it bootstraps)."""
+
+    def __post_init__(self) -> None:
+        """Checks every field."""
+        for name in _POSITIVE:
+            _check_integer(name, getattr(self, name), 1)
+        for name in ("seed", "learning_starts", "epsilon_warmup", "evaluation_episodes"):
+            _check_integer(name, getattr(self, name), 0)
+        if self.kappa is not None:
+            _check_integer("kappa", self.kappa, 1)
+        for name in ("gamma", "epsilon_final", "evaluation_epsilon"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise UserError(f"{name}: {value!r}, expected a number in [0, 1]")
+        if self.gamma == 1:
+            raise UserError("gamma: 1, expected a number in [0, 1)")
+        if not 0 <= self.beta < 1:
+            raise UserError(f"beta: {self.beta!r}, expected a number in [0, 1)")
+        for name in ("learning_rate", "optimiser_epsilon", "reward_clip"):
+            value = getattr(self, name)
+            if value is not None and not 0 < value < float("inf"):
+                raise UserError(f"{name}: {value!r}, expected a number above 0")
+        if not all(isinstance(width, int) and width >= 1 for width in self.hidden):
+            raise UserError(f"hidden: {self.hidden!r}, expected widths of at least 1")
+        if self.learning_starts >= self.replay_capacity:
+            raise UserError(
+                f"learning_starts: {self.learning_starts}, expected less than replay_capacity "
+                f"({self.replay_capacity}): learning would never start"
+            )
+
+    @property
+    def beta_of(self) -> Schedule:
+        """β as a function of the agent step."""
+        kappa = self.kappa if self.kappa is not None else max(1, self.steps // 20)
+        if self.beta_schedule == "constant":
+            return Constant(self.beta)
+        if self.beta_schedule == "heuristic":
+            return Heuristic(kappa)
+        if self.beta_schedule == "mean":
+            return Mean()
+        return RateUpdates(kappa)
+
+    @property
+    def epsilon_of(self) -> Schedule:
+        """ε as a function of the agent step."""
+        return Epsilon(self.epsilon_warmup, self.epsilon_decay, self.epsilon_final)
+
+    def to_json(self) -> str:
+        """The text of ``config.json``."""
+        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
+
+    @classmethod
+    def from_json(cls, text: str, name: str = "config.json") -> "Config":
+        """The inverse of ``to_json``.
+
+        >>> config = Config("dqn", "CartPole-v1", hidden=(32,))
+        >>> Config.from_json(config.to_json()) == config
+        True
+        """
+        try:
+            data = json.loads(text)
+            number = data.pop("format")
+        except (ValueError, KeyError, AttributeError, TypeError):
+            raise UserError(f"{name}: not a run's config") from None
+        if number != FORMAT:
+            raise UserError(f"{name}: format {number!r}, this version of movi reads {FORMAT}")
+        return cls.from_dict(data, name)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], name: str = "config") -> "Config":
+        """A config from its fields."""
+        known = {field.name for field in fields(cls)}
+        needed = {field.name for field in fields(cls) if field.default is MISSING}
+        wrong = sorted(set(data) - known) + sorted(needed - set(data))
+        if wrong:
+            raise UserError(f"{name}: unknown or missing fields: {', '.join(wrong)}")
+        try:
+            return cls(**{**data, "hidden": tuple(data.get("hidden", cls.hidden))})
+        except TypeError as error:
+            raise UserError(f"{name}: {error}") from None
+
+
+_POSITIVE = (
+    "steps",
+    "num_envs",
+    "iteration_steps",
+    "save_every",
+    "replay_capacity",
+    "batch_size",
+    "update_period",
+    "sync_period",
+    "epsilon_decay",
+)
+
+
+def _check_integer(name: str, value: Any, least: int) -> None:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_STEP:
+        raise UserError(f"{name}: {value!r}, expected an integer from {least} to {LARGEST_STEP}")

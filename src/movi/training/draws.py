@@ -1,0 +1,59 @@
+"""A run's random numbers, each a pure function of (seed, purpose, count).
+
+Counting instead of carrying a generator's state means that no key is used twice, that a resumed run
+needs only its counters, and that a compiled loop draws the same numbers as the host's.
+"""
+
+import math
+from collections.abc import Sequence
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+INITIALISATION, ACTING, SAMPLING = range(3)
+_WORDS = 2**16  # random words per call of the compiled function
+
+
+def key_of(seed: int, purpose: int) -> jax.Array:
+    """The key of one purpose in one run."""
+    return jax.random.fold_in(jax.random.key(seed), purpose)
+
+
+def env_seeds(seed: int, n: int, purpose: int = 0) -> list[int]:
+    """Different seeds for n environments; those of one purpose don't depend on another's n."""
+    return [int(word) for word in np.random.SeedSequence([seed, purpose]).generate_state(n)]
+
+
+def bits(key: jax.Array, count: jax.Array, shape: Sequence[int]) -> jax.Array:
+    """The random uint32 words of draw number ``count``."""
+    return jax.random.bits(jax.random.fold_in(key, count), tuple(shape), jnp.uint32)
+
+
+class Draws:
+    """Draws of one shape, by their number, made in chunks.
+
+    >>> draws = Draws(key_of(seed=0, purpose=ACTING), (3,))
+    >>> bool((draws(70_000) == bits(key_of(0, ACTING), 70_000, (3,))).all())
+    True
+    """
+
+    def __init__(self, key: jax.Array, shape: Sequence[int]) -> None:
+        """Draws of uint32 words of this shape."""
+        self._size = max(1, min(4096, _WORDS // math.prod(shape)))
+        self._start = -1
+        self._chunk = np.zeros((0, *shape), np.uint32)
+
+        def chunk(start: jax.Array) -> jax.Array:
+            counts = start + jnp.arange(self._size, dtype=jnp.uint32)
+            return jax.vmap(lambda count: bits(key, count, shape))(counts)
+
+        self._make = jax.jit(chunk)
+
+    def __call__(self, count: int) -> np.ndarray:
+        """The words of draw number ``count``."""
+        start = count - count % self._size
+        if start != self._start:
+            self._chunk = np.asarray(self._make(np.uint32(start)))
+            self._start = start
+        return self._chunk[count - start]

@@ -1,0 +1,77 @@
+"""Evaluation: whole episodes, raw returns, a policy that is greedy but for a small ε."""
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from movi.agents.agent import Agent
+from movi.envs.interface import Environment
+from movi.training.draws import env_seeds
+
+EVALUATION = 1  # the purpose of the seeds: never those of training
+
+
+class Evaluation(NamedTuple):
+    """The returns of some episodes."""
+
+    returns: list[float]
+    lengths: list[int]
+
+    @property
+    def mean(self) -> float:
+        """Their mean."""
+        return float(np.mean(self.returns))
+
+    @property
+    def std(self) -> float:
+        """Their standard deviation (of these episodes, not an estimate from them)."""
+        return float(np.std(self.returns))
+
+    def to_json(self) -> dict[str, object]:
+        """A dictionary of JSON's types."""
+        return {
+            "episodes": len(self.returns),
+            "mean": self.mean,
+            "std": self.std,
+            "returns": self.returns,
+            "lengths": self.lengths,
+        }
+
+
+def evaluate(
+    agent: Agent,
+    environment: Environment,
+    episodes: int,
+    *,
+    epsilon: float = 0.001,
+    seed: int = 0,
+    tick: Callable[[int], None] = lambda done: None,
+) -> Evaluation:
+    """Plays whole episodes.
+
+    Each environment plays a share of them that is fixed beforehand: taking the first to end
+    instead would favour short ones.
+    """
+    n = environment.num_envs
+    share = [episodes // n + (i < episodes % n) for i in range(n)]
+    seeds = env_seeds(seed, n + 1, EVALUATION)
+    rng = np.random.default_rng(seeds[n])
+    played: list[list[tuple[float, int]]] = [[] for _ in range(n)]
+    total, length = np.zeros(n), np.zeros(n, int)
+    observation = environment.reset(seeds[:n])
+    while any(len(played[i]) < share[i] for i in range(n)):
+        explore = rng.random(n) < epsilon
+        random = rng.integers(environment.spaces.actions, size=n)
+        greedy = np.argmax(agent.values(observation), axis=-1)
+        outcome = environment.step(np.where(explore, random, greedy))
+        observation = outcome.observation
+        total += outcome.reward * outcome.valid
+        length += outcome.valid
+        for i in np.flatnonzero(outcome.terminated | outcome.truncated):
+            if len(played[i]) < share[i]:
+                played[i].append((float(total[i]), int(length[i])))
+                tick(sum(map(len, played)))
+            total[i], length[i] = 0, 0
+    ended = [episode for episodes_of_one in played for episode in episodes_of_one]
+    return Evaluation([score for score, _ in ended], [steps for _, steps in ended])

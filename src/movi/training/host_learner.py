@@ -1,0 +1,103 @@
+"""The learner as the host loop drives it: one compiled call per step wherever possible."""
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from movi.agents.learner import Learner, LearnerState
+from movi.transitions import Transition
+
+
+class _Carry(NamedTuple):
+    state: LearnerState
+    means: dict[str, jax.Array]
+    updates: jax.Array
+
+
+class HostLearner:
+    """Holds the state; ``update``, ``sync`` and ``act`` take effect in the order of their calls.
+
+    An update is held back until something needs its result. That is nearly always ``act``, and then
+    both run in one compiled call.
+    """
+
+    def __init__(self, learner: Learner, key: jax.Array) -> None:
+        """Initialises the learner's state."""
+
+        def update(carry: _Carry, batches: Transition, step: jax.Array) -> _Carry:
+            before = carry.state.diverged_at
+            state, metrics = learner.update(carry.state, batches, step)
+            live = (before == 0) & (state.diverged_at == 0)
+            updates = carry.updates + live
+            weight = live / jnp.maximum(updates, 1)
+            means = {
+                name: jnp.where(live, mean + (metrics[name] - mean) * weight, mean)
+                for name, mean in carry.means.items()
+            }
+            return _Carry(state, means, updates)
+
+        def update_and_act(
+            carry: _Carry, batches: Transition, step: jax.Array, observation: jax.Array
+        ) -> tuple[_Carry, jax.Array]:
+            carry = update(carry, batches, step)
+            return carry, learner.act(carry.state, observation)
+
+        self._update = jax.jit(update, donate_argnums=0)
+        self._update_and_act = jax.jit(update_and_act, donate_argnums=0)
+        self._sync = jax.jit(learner.sync, donate_argnums=0)
+        self._act = jax.jit(learner.act)
+        state = jax.jit(learner.init)(key)
+        names = [f"{kind}_{name}" for kind in ("loss", "mean") for name in state.online]
+        self._carry = _Carry(state, {name: jnp.float32(0) for name in names}, jnp.int32(0))
+        self._pending: tuple[Transition, np.int32] | None = None
+
+    @property
+    def state(self) -> LearnerState:
+        """The state, after all calls so far; valid until the next one."""
+        self._flush()
+        return self._carry.state
+
+    def update(self, batches: Transition, step: int) -> None:
+        """One update of every network."""
+        self._flush()
+        self._pending = batches, np.int32(step)
+
+    def sync(self) -> None:
+        """Synchronises the lagged networks."""
+        self._flush()
+        self._carry = self._carry._replace(state=self._sync(self._carry.state))
+
+    def act(self, observation: np.ndarray) -> np.ndarray:
+        """The greedy actions."""
+        if self._pending is None:
+            return np.asarray(self._act(self._carry.state, observation))
+        batches, step = self._pending
+        self._pending = None
+        self._carry, actions = self._update_and_act(self._carry, batches, step, observation)
+        return np.asarray(actions)
+
+    def take_means(self) -> dict[str, float | None]:
+        """The mean of each metric over the updates since the last call; None without any."""
+        self._flush()
+        count = int(self._carry.updates)
+        means = {name: float(mean) if count else None for name, mean in self._carry.means.items()}
+        self._carry = self._carry._replace(
+            means={name: jnp.float32(0) for name in means}, updates=jnp.int32(0)
+        )
+        return means
+
+    def diverged_at(self) -> int | None:
+        """The step of the first update that was not finite, or None."""
+        return int(self.state.diverged_at) or None
+
+    def parameters(self) -> dict[str, Any]:
+        """A copy of the online networks' parameters."""
+        return jax.tree.map(lambda leaf: np.array(leaf), self.state.online)
+
+    def _flush(self) -> None:
+        if self._pending is not None:
+            batches, step = self._pending
+            self._pending = None
+            self._carry = self._update(self._carry, batches, step)

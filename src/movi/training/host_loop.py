@@ -1,0 +1,117 @@
+"""The host loop: environments and replay in NumPy, the learner in compiled calls.
+
+The order within an agent step k and its gates are Dopamine's (and Algorithm 1's):
+
+    store the transition; update if due; synchronise if due; act
+
+    update due:       stored > learning_starts and k mod F = 0
+    synchronise due:  stored > learning_starts and k mod C = 0
+
+k counts the transitions of all environments, so n environments that step together are n agent
+steps, gone through one after the other: updates and synchronisations per agent step are the same
+whatever n is.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from movi.agents.learner import Learner
+from movi.envs.interface import Environment, Outcome
+from movi.replay.interface import Replay
+from movi.training.config import Config
+from movi.training.draws import ACTING, INITIALISATION, SAMPLING, Draws, env_seeds, key_of
+from movi.training.host_learner import HostLearner
+from movi.training.scores import Scores
+from movi.transitions import Transition
+
+CHECK_PERIOD = 1_000  # agent steps between two looks at whether the values are still finite
+
+
+class HostLoop:
+    """A run in progress; ``advance`` takes it further."""
+
+    def __init__(
+        self, config: Config, environment: Environment, learner: Learner, replay: Replay
+    ) -> None:
+        """Resets the environments and initialises the learner, by the config's seed."""
+        self.config, self.environment, self.replay = config, environment, replay
+        self.learner = HostLearner(learner, key_of(config.seed, INITIALISATION))
+        self.scores = Scores(environment.num_envs)
+        self.step = self.ticks = self.updates = self.syncs = 0
+        self._epsilon = config.epsilon_of
+        self._acting = Draws(key_of(config.seed, ACTING), (environment.num_envs, 2))
+        self._sampling = Draws(
+            key_of(config.seed, SAMPLING), (learner.minibatches, config.batch_size)
+        )
+        self._observation = environment.reset(env_seeds(config.seed, environment.num_envs))
+        self._waiting: list[int] = []  # environments whose last transition is not gone through yet
+        self._outcome: Outcome | None = None
+        self._before = self._observation
+        self._actions = np.zeros(environment.num_envs, np.int64)
+
+    def advance(
+        self, until: int, tick: Callable[["HostLoop"], None] = lambda loop: None
+    ) -> int | None:
+        """Goes on to agent step ``until``; the step at which the run diverged, if it did."""
+        while self.step < until:
+            if not self._waiting:
+                self._tick()
+                tick(self)
+            self._transition(self._waiting.pop())
+            if self.step % CHECK_PERIOD == 0 and (diverged := self.learner.diverged_at()):
+                return diverged
+        return self.learner.diverged_at()
+
+    def epsilon(self) -> float:
+        """ε at this step."""
+        return float(self._epsilon(self.step))
+
+    def beta(self) -> float:
+        """β at this step."""
+        return float(self.config.beta_of(self.step))
+
+    def _tick(self) -> None:
+        """Decides for every environment and steps them all."""
+        self._before = self._observation
+        self._actions = self._act()
+        self._outcome = self.environment.step(self._actions)
+        self._observation = self._outcome.observation
+        self._waiting = np.flatnonzero(self._outcome.valid)[::-1].tolist()
+        self.ticks += 1
+
+    def _act(self) -> np.ndarray:
+        """ε-greedy; every environment has its own two draws: whether to explore, and how."""
+        words = self._acting(self.ticks)
+        explore = words[:, 0] < self.epsilon() * 2.0**32
+        random = words[:, 1] % np.uint32(self.environment.spaces.actions)
+        if explore.all():
+            return random
+        return np.where(explore, random, self.learner.act(self._observation))
+
+    def _transition(self, i: int) -> None:
+        """One agent step, with the transition of environment i."""
+        outcome, config = self._outcome, self.config
+        assert outcome is not None
+        self.step += 1
+        ended = self.scores.add(outcome, i)
+        terminal = outcome.terminated[i] or (config.timeouts_are_terminal and outcome.truncated[i])
+        self.replay.add(
+            i,
+            Transition(
+                observation=self._before[i],
+                action=self._actions[i],
+                reward=outcome.reward[i],
+                discount=0.0 if terminal else config.gamma,
+                next_observation=outcome.next_observation[i],
+            ),
+            ended,
+        )
+        learning = len(self.replay) > config.learning_starts
+        if learning and self.step % config.update_period == 0:
+            batches = self.replay.sample(self._sampling(self.updates))
+            self.learner.update(batches, self.step)
+            self.updates += 1
+        if learning and self.step % config.sync_period == 0:
+            self.learner.sync()
+            self.syncs += 1

@@ -1,0 +1,64 @@
+"""Named sets of hyper-parameters. Every algorithm of a comparison shares them all.
+
+``paper``: Dopamine's DQN of 2019, the paper's baseline (its table of hyper-parameters, and what the
+table leaves out from Dopamine's TensorFlow code). ``modern``: the same with Dopamine's later
+optimiser and loss. ``control``: for small environments; see docs/agents.md for its origin.
+"""
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from movi.errors import UserError
+
+_PAPER = {
+    "preset": "paper",
+    "steps": 50_000_000,
+    "num_envs": 1,
+    "iteration_steps": 250_000,
+    "save_every": 250_000,
+    "gamma": 0.99,
+    "replay_capacity": 1_000_000,
+    "learning_starts": 20_000,
+    "batch_size": 32,
+    "update_period": 4,
+    "sync_period": 8_000,
+    "epsilon_warmup": 20_000,
+    "epsilon_decay": 250_000,
+    "epsilon_final": 0.01,
+    "evaluation_epsilon": 0.001,
+    "padding": "SAME",
+    "loss": "huber",
+    "optimiser": "rmsprop",
+    "learning_rate": 2.5e-4,
+    "optimiser_epsilon": 1e-5,
+    "reward_clip": 1.0,
+}
+
+_MODERN = {
+    **_PAPER,
+    "preset": "modern",
+    "loss": "squared",
+    "optimiser": "adam",
+    "learning_rate": 6.25e-5,
+    "optimiser_epsilon": 1.5e-4,
+}
+
+PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {
+        "control": MappingProxyType({"preset": "control"}),
+        "paper": MappingProxyType(_PAPER),
+        "modern": MappingProxyType(_MODERN),
+    }
+)
+
+
+def preset_fields(name: str) -> dict[str, Any]:
+    """The fields that a preset sets; the others keep the config's defaults.
+
+    >>> preset_fields("modern")["learning_rate"]
+    6.25e-05
+    """
+    if name not in PRESETS:
+        raise UserError(f"preset: {name!r}, expected one of {', '.join(PRESETS)}")
+    return dict(PRESETS[name])

@@ -1,0 +1,42 @@
+"""Scores of training episodes: raw rewards of whole episodes, by the iteration they ended in."""
+
+import numpy as np
+
+from movi.envs.interface import Outcome
+
+
+class Scores:
+    """Adds each environment's raw rewards up to the end of its episode."""
+
+    def __init__(self, num_envs: int) -> None:
+        """Nothing played yet."""
+        self._return = [0.0] * num_envs
+        self._length = [0] * num_envs
+        self._ended: list[tuple[float, int]] = []
+        self.recent: float | None = None
+        self.episodes = 0
+
+    def add(self, outcome: Outcome, i: int) -> bool:
+        """Counts the step of environment i; whether its episode ended."""
+        self._return[i] += float(outcome.reward[i])
+        self._length[i] += 1
+        ended = bool(outcome.terminated[i] or outcome.truncated[i])
+        if ended:
+            self._ended.append((self._return[i], self._length[i]))
+            self.recent = self._return[i]
+            self.episodes += 1
+            self._return[i], self._length[i] = 0.0, 0
+        return ended
+
+    def take(self) -> dict[str, float | int | None]:
+        """The episodes that ended since the last call: how many, their mean score and length."""
+        ended, self._ended = self._ended, []
+        if not ended:
+            return {"episodes": 0, "score": None, "score_std": None, "length": None}
+        scores, lengths = np.array(ended).T
+        return {
+            "episodes": len(ended),
+            "score": float(scores.mean()),
+            "score_std": float(scores.std()),
+            "length": float(lengths.mean()),
+        }

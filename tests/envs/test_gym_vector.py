@@ -1,0 +1,153 @@
+"""Episode ends, in every autoreset mode."""
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from movi.envs import GymnasiumVector, make_gymnasium
+from movi.envs.gym_vector import spaces_of
+from movi.errors import UserError
+from movi.spaces import ObservationSpace, Spaces
+from tests.training.diagnostics import MODES, Scripted, scripted
+
+
+def transitions(environment, ticks):
+    """The valid transitions of each environment: (s, r, terminated, truncated, s')."""
+    n = environment.num_envs
+    seen = [[] for _ in range(n)]
+    observation = environment.reset(list(range(n)))
+    for _ in range(ticks):
+        outcome = environment.step(np.zeros(n, int))
+        for i in np.flatnonzero(outcome.valid):
+            seen[i].append(
+                (
+                    tuple(observation[i]),
+                    outcome.reward[i],
+                    bool(outcome.terminated[i]),
+                    bool(outcome.truncated[i]),
+                    tuple(outcome.next_observation[i]),
+                )
+            )
+        observation = outcome.observation
+    return seen
+
+
+def by_hand(number, count):
+    """The same from the environment itself, without any vector."""
+    env, result = Scripted(number), []
+    observation, _ = env.reset()
+    while len(result) < count:
+        after, reward, terminated, truncated, _ = env.step(5)
+        result.append((tuple(observation), reward, terminated, truncated, tuple(after)))
+        observation = env.reset()[0] if terminated or truncated else after
+    return result
+
+
+@pytest.mark.parametrize("mode", MODES)
+@settings(max_examples=15, deadline=None)
+@given(n=st.integers(1, 4), ticks=st.integers(1, 40))
+def test_every_mode_gives_the_transitions_of_the_bare_environment(mode, n, ticks):
+    for number, seen in enumerate(transitions(scripted(n, mode), ticks)):
+        assert seen == by_hand(number, len(seen))
+        # No transition crosses episodes: s and s' are of one episode and one step apart.
+        assert all(s[1] == s2[1] and s[2] + 1 == s2[2] for s, _, _, _, s2 in seen)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_number_of_transitions_is_the_sum_of_the_episodes_lengths(mode):
+    for seen in transitions(scripted(3, mode), 60):
+        ends = [
+            i for i, (_, _, terminated, truncated, _) in enumerate(seen) if terminated or truncated
+        ]
+        lengths = [seen[i][4][2] for i in ends]
+        assert sum(lengths) == ends[-1] + 1
+        assert len(ends) > 5
+
+
+def test_a_single_environment_takes_a_decision_in_every_step_whatever_the_mode():
+    outcomes = [transitions(scripted(1, mode), 30)[0] for mode in MODES]
+    assert outcomes[0] == outcomes[1] == outcomes[2]
+    assert len(outcomes[0]) == 30
+
+
+def test_a_truncated_steps_next_observation_is_the_final_one_not_the_resets():
+    for mode in MODES:
+        for seen in transitions(scripted(2, mode), 40):
+            cuts = [(s, s2) for s, _, _, truncated, s2 in seen if truncated]
+            assert cuts
+            assert all(s2[2] == s[2] + 1 for s, s2 in cuts)
+
+
+def test_environments_in_processes_of_their_own_give_the_same():
+    makers = [lambda i=i: Scripted(i) for i in range(2)]
+    for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
+        environment = GymnasiumVector(AsyncVectorEnv(makers, autoreset_mode=mode))
+        try:
+            for number, seen in enumerate(transitions(environment, 25)):
+                assert seen == by_hand(number, len(seen))
+        finally:
+            environment.close()
+
+
+def test_observations_handed_out_are_never_written_to_again():
+    environment = make_gymnasium("CartPole-v1", 2)
+    first = environment.reset([1, 2])
+    kept = first.copy()
+    for _ in range(5):
+        environment.step(np.zeros(2, int))
+    np.testing.assert_array_equal(first, kept)
+
+
+def test_each_environment_has_its_own_seed_and_seed_zero_works():
+    environment = make_gymnasium("CartPole-v1", 3)
+    a, b = environment.reset([0, 0, 1]), environment.reset([0, 0, 1])
+    np.testing.assert_array_equal(a, b)
+    np.testing.assert_array_equal(a[0], a[1])
+    assert not np.array_equal(a[0], a[2])
+    np.testing.assert_array_equal(a[0], gym.make("CartPole-v1").reset(seed=0)[0])
+
+
+def test_the_mode_is_read_from_the_metadata_and_its_absence_is_one_clear_line():
+    env = SyncVectorEnv([lambda: Scripted(0)])
+    del env.metadata["autoreset_mode"]
+    with pytest.raises(UserError, match="autoreset_mode"):
+        GymnasiumVector(env)
+
+
+def test_spaces_become_plain_data():
+    box, discrete = gym.spaces.Box, gym.spaces.Discrete
+    assert spaces_of(box(0, 255, (4, 84, 84), np.uint8), discrete(6), "x") == Spaces(
+        ObservationSpace((4, 84, 84), "uint8"), 6
+    )
+    assert spaces_of(discrete(16, start=2), discrete(4, start=1), "x") == Spaces(
+        ObservationSpace((), "int64", 16, 2), 4, 1
+    )
+    assert spaces_of(gym.spaces.MultiBinary(7), discrete(2), "x").observation == ObservationSpace(
+        (7,), "int8"
+    )
+
+
+@pytest.mark.parametrize(
+    ("observation", "action", "found"),
+    [
+        (gym.spaces.Box(0, 1, (2,)), gym.spaces.Box(0, 1, (2,)), "Box actions"),
+        (gym.spaces.Dict(a=gym.spaces.Discrete(2)), gym.spaces.Discrete(2), "Dict observations"),
+        (gym.spaces.Text(4), gym.spaces.Discrete(2), "Text observations"),
+        (gym.spaces.Box(0, 1, (2,)), gym.spaces.MultiDiscrete([2, 2]), "MultiDiscrete actions"),
+    ],
+)
+def test_unsupported_spaces_are_one_line_that_says_what_is_supported(observation, action, found):
+    with pytest.raises(UserError) as error:
+        spaces_of(observation, action, "Some-v0")
+    assert found in str(error.value)
+    assert "supported are Box, Discrete and MultiBinary observations" in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_an_unknown_environment_is_one_line():
+    with pytest.raises(UserError, match=r"NoSuchEnv-v3") as error:
+        make_gymnasium("NoSuchEnv-v3")
+    assert "\n" not in str(error.value)

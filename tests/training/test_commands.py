@@ -1,0 +1,175 @@
+"""The command line, as users meet it."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import movi
+from movi.cli import main
+
+SHORT = [
+    *("--env", "CartPole-v1", "--steps", "300", "--iteration-steps", "100"),
+    *("--learning-starts", "50", "--hidden", "16", "--evaluation-episodes", "2"),
+]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    path = tmp_path_factory.mktemp("command") / "run"
+    assert main(["train", "momentum-dqn", *SHORT, "--out", str(path)]) == 0
+    return path
+
+
+def python(*words, timeout=60):
+    return subprocess.run(
+        [sys.executable, *words],
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        env={**os.environ, "PYTHONPATH": str(Path(movi.__file__).parents[1])},
+    )
+
+
+def test_train_prints_the_result_and_nothing_else_off_a_terminal(tmp_path, capsys):
+    assert main(["train", "dqn", *SHORT, "--out", str(tmp_path / "run")]) == 0
+    out, err = capsys.readouterr()
+    assert "finished 300 steps" in out
+    assert "evaluation over 2 episodes: mean" in out
+    assert str(tmp_path / "run" / "agent.safetensors") in out
+    assert err == ""
+
+
+def test_evaluate_prints_mean_standard_deviation_and_each_return(run, capsys):
+    assert main(["evaluate", str(run), "--episodes", "7"]) == 0
+    lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
+    returns = np.array([float(word) for word in lines["returns"].split()])
+    assert len(returns) == 7
+    assert float(lines["mean"]) == pytest.approx(returns.mean())
+    assert float(lines["standard deviation"]) == pytest.approx(returns.std())
+
+
+def test_export_writes_a_file_that_acts(run, tmp_path):
+    file = tmp_path / "agent.safetensors"
+    assert main(["export", str(run), str(file)]) == 0
+    assert movi.load(file).act(np.zeros(4, np.float32)) in (0, 1)
+    assert main(["evaluate", str(file), "--episodes", "1"]) == 0
+
+
+def test_record_writes_a_video_of_the_episode(run, tmp_path, capsys):
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    pytest.importorskip("pygame")
+    file = tmp_path / "play.mp4"
+    assert main(["record", str(run), "--out", str(file), "--epsilon", "0.5"]) == 0
+    score = float(capsys.readouterr().out.split()[-1])
+    frames, _ = imageio_ffmpeg.count_frames_and_secs(str(file))
+    assert frames == score + 1  # CartPole pays 1 a step, and the first frame is before any
+    assert [path.name for path in tmp_path.iterdir()] == ["play.mp4"]
+
+
+def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
+    from movi.training.run_directory import read_config
+
+    words = [*SHORT, "--preset", "paper", "--replay-capacity", "500", "--batch-size", "8"]
+    assert (
+        main(["train", "deep-sql", *words, "--sign", "printed", "--out", str(tmp_path / "r")]) == 0
+    )
+    config = read_config(tmp_path / "r")
+    assert (config.preset, config.optimiser, config.update_period) == ("paper", "rmsprop", 4)
+    assert (config.batch_size, config.replay_capacity, config.sign) == (8, 500, "printed")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["fly"], "command: 'fly', expected one of train"),
+        (["train", "sarsa", *SHORT], "algorithm: 'sarsa', expected one of dqn, momentum-dqn"),
+        (["train", "dqn", "--env", "NoSuch-v1"], "NoSuch"),
+        (["train", "dqn", "--env", "Pendulum-v1"], "Pendulum-v1 has Box actions; supported are"),
+        (["train", "dqn", *SHORT, "--preset", "old"], "preset: 'old', expected one of control"),
+        (["train", "dqn", *SHORT, "--gamma", "1.5"], "gamma: 1.5, expected a number in [0, 1]"),
+        (["train", "dqn", *SHORT, "--steps", "many"], "--steps"),
+        (["train", "dqn", *SHORT, "--speed", "3"], "--speed"),
+        (["train", "dqn"], "--env"),
+        (["train", "dqn", *SHORT, "--network", "nature"], "nature"),
+        (["train", "dqn", *SHORT, "--replay-capacity", "2000000000"], "needs 88 GB"),
+        (["evaluate", "nowhere"], "nowhere: no such file"),
+        (["evaluate", "."], "agent.safetensors: no such file"),
+        (["export", "nowhere", "x.safetensors"], "nowhere: no such file"),
+        (["record", "nowhere", "--out", "x.mp4"], "nowhere: no such file"),
+    ],
+)
+def test_a_mistake_is_one_line_on_stderr_status_2_and_nothing_written(
+    words, message, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert message in err
+    assert "Traceback" not in err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("words", [["-m", "movi", "--help"], ["-c", "import movi"]])
+def test_help_and_import_are_quick_and_load_no_heavy_part(words):
+    import time
+
+    start = time.perf_counter()
+    result = python("-X", "importtime", *words)
+    seconds = time.perf_counter() - start
+    assert result.returncode == 0
+    assert seconds < 1
+    for heavy in ("jax", "flax", "gymnasium", "numpy"):
+        assert f" {heavy}\n" not in result.stderr
+
+
+def test_the_help_of_train_says_every_fields_meaning_and_paper_value(capsys):
+    from dataclasses import fields
+
+    from movi.training.config import Config
+
+    with pytest.raises(SystemExit):
+        main(["train", "--help"])
+    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    for field in fields(Config):
+        if field.name != "algorithm":
+            assert f"--{field.name.replace('_', '-')} " in text.replace(",", " ")
+    assert "F: agent steps per update (paper: 4)" in text
+    assert text.count("(paper") + text.count("(appendix") > 15
+
+
+def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path):
+    pty = pytest.importorskip("pty")
+    parent, child = pty.openpty()
+    words = [sys.executable, "-m", "movi", "train", "dqn", *SHORT, "--out", str(tmp_path / "r")]
+    process = subprocess.Popen(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=child,
+        env={
+            **os.environ,
+            "PYTHONPATH": str(Path(movi.__file__).parents[1]),
+            "TERM": "xterm-256color",
+            "COLUMNS": "120",
+        },
+    )
+    os.close(child)
+    drawn = b""
+    while True:
+        try:
+            piece = os.read(parent, 4096)
+        except OSError:
+            break
+        if not piece:
+            break
+        drawn += piece
+    assert process.wait(60) == 0
+    text = drawn.decode()
+    assert "replay of" in text
+    assert "steps/s" in text
+    assert "score" in text

@@ -1,0 +1,119 @@
+import dataclasses
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from movi.errors import UserError
+from movi.training.config import Config
+from movi.training.presets import PRESETS, preset_fields
+
+
+def config_of(preset, **fields):
+    return Config("dqn", "CartPole-v1", **{**preset_fields(preset), **fields})
+
+
+def test_the_preset_paper_is_dopamines_dqn_of_2019():
+    config = config_of("paper")
+    expected = {
+        "steps": 200 * 250_000,
+        "iteration_steps": 250_000,
+        "num_envs": 1,
+        "gamma": 0.99,
+        "replay_capacity": 1_000_000,
+        "learning_starts": 20_000,
+        "batch_size": 32,
+        "update_period": 4,
+        "sync_period": 8_000,
+        "epsilon_warmup": 20_000,
+        "epsilon_decay": 250_000,
+        "epsilon_final": 0.01,
+        "evaluation_epsilon": 0.001,
+        "padding": "SAME",
+        "optimiser": "rmsprop",
+        "learning_rate": 2.5e-4,
+        "optimiser_epsilon": 1e-5,
+        "loss": "huber",
+        "reward_clip": 1.0,
+        "shared_batch": False,
+        "timeouts_are_terminal": False,
+        "beta_schedule": "rate-updates",
+    }
+    assert {name: getattr(config, name) for name in expected} == expected
+    assert config.beta_of(2_500_000) == 0.5
+
+
+def test_the_preset_modern_differs_from_paper_in_optimiser_and_loss_only():
+    paper, modern = (dataclasses.asdict(config_of(name)) for name in ("paper", "modern"))
+    changed = {name: modern[name] for name in modern if modern[name] != paper[name]}
+    assert changed == {
+        "preset": "modern",
+        "optimiser": "adam",
+        "learning_rate": 6.25e-5,
+        "optimiser_epsilon": 1.5e-4,
+        "loss": "squared",
+    }
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_saving_and_loading_five_times_changes_nothing(preset):
+    config = config_of(preset)
+    text = config.to_json()
+    for _ in range(5):
+        config = Config.from_json(config.to_json())
+        assert config.to_json() == text
+    assert json.loads(text)["kappa"] is None  # what is derived is never written back
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    steps=st.integers(1, 2**31 - 1),
+    kappa=st.none() | st.integers(1, 2**31 - 1),
+    rate=st.floats(1e-12, 10),
+    hidden=st.lists(st.integers(1, 999), max_size=4).map(tuple),
+    shared=st.booleans(),
+)
+def test_any_config_survives_its_json(steps, kappa, rate, hidden, shared):
+    config = config_of(
+        "control", steps=steps, kappa=kappa, learning_rate=rate, hidden=hidden, shared_batch=shared
+    )
+    assert Config.from_json(config.to_json()) == config
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({"steps": 0}, "steps: 0, expected an integer from 1"),
+        ({"steps": 2**31}, "steps: 2147483648"),
+        ({"gamma": 1.0}, r"gamma: 1, expected a number in \[0, 1\)"),
+        ({"gamma": float("nan")}, "gamma: nan"),
+        ({"beta": 1.0}, "beta: 1.0"),
+        ({"epsilon_final": -0.1}, "epsilon_final: -0.1"),
+        ({"learning_rate": 0.0}, "learning_rate: 0.0"),
+        ({"hidden": (64, 0)}, "hidden: "),
+        ({"kappa": 0}, "kappa: 0"),
+        ({"seed": -1}, "seed: -1"),
+        ({"learning_starts": 100, "replay_capacity": 100}, "learning would never start"),
+    ],
+)
+def test_a_wrong_value_is_one_line_that_names_it(fields, message):
+    with pytest.raises(UserError, match=message) as error:
+        config_of("control", **fields)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "not a run's config"),
+        ("[]", "not a run's config"),
+        ("{}", "not a run's config"),
+        ('{"format": 99}', "format 99"),
+        ('{"format": 1, "algorithm": "dqn"}', "missing fields: env"),
+        ('{"format": 1, "algorithm": "dqn", "env": "x", "colour": 3}', "colour"),
+    ],
+)
+def test_a_file_that_is_no_config_is_one_line(text, message):
+    with pytest.raises(UserError, match=message):
+        Config.from_json(text)
