@@ -8,11 +8,14 @@ import pytest
 import movi
 
 SOURCE = Path(movi.__file__).parent
-GROUND = {"errors", "progress", "version"}
+GROUND = {"errors", "files", "progress", "spaces", "transitions", "version"}
 TABLES = {"targets", "schedules", "mdp", "planning"}
 NETWORKS = {"targets", "schedules", "agents", "envs", "replay", "training"}
 MAY_IMPORT = {
     "errors": set(),
+    "files": set(),
+    "spaces": set(),
+    "transitions": set(),
     "progress": set(),
     "version": set(),
     "targets": set(),

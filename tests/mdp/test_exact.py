@@ -7,10 +7,7 @@ import pytest
 import quantecon.markov
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
-import movi.mdp.exact
-from movi.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, weighted_norm
-from oracles import (
+from tests.oracles import (
     dense_kernel,
     mdp_arrays,
     optimal_q,
@@ -20,6 +17,9 @@ from oracles import (
     rational_optimal_q,
     refusal,
 )
+
+import movi.mdp.exact
+from movi.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, weighted_norm
 
 
 @pytest.fixture(params=["direct", "matrix-free"])
@@ -87,9 +87,11 @@ def test_a_chain_too_long_for_linear_systems_is_worth_the_discounted_end():
     assert answer.bound <= 1e-10
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("discount", [0.9, 0.999])
-def test_the_matrix_free_answer_reaches_the_tolerance_it_was_asked_for(monkeypatch, seed, discount):
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(("discount", "tolerance"), [(0.9, 1e-10), (0.99, 1e-9), (0.999, 1e-7)])
+def test_the_matrix_free_answer_reaches_the_tolerance_it_was_asked_for(
+    monkeypatch, seed, discount, tolerance
+):
     mdp = random_mdp(seed, 12, 3, 2, discount)
     exact = optimum(mdp).q
     monkeypatch.setattr(movi.mdp.exact, "DIRECT", 0)

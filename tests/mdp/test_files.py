@@ -8,12 +8,16 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from tests.oracles import mdp_arrays, refusal
 
 from movi.errors import UserError
 from movi.mdp import FiniteMDP, garnet, load_mdp, save_mdp
-from oracles import mdp_arrays, refusal
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")
+
+
+def names(directory):
+    return sorted(path.name for path in directory.iterdir())
 
 
 @pytest.fixture
@@ -232,7 +236,7 @@ def test_a_failed_write_leaves_the_old_file_and_nothing_else(saved, monkeypatch,
     line = refusal(save_mdp, garnet(9, 2, 2), saved)
     assert line == f"{saved}: cannot be written: No space left on device"
     assert saved.read_bytes() == before
-    assert os.listdir(saved.parent) == [saved.name]
+    assert names(saved.parent) == [saved.name]
 
 
 def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(saved, monkeypatch):
@@ -245,13 +249,13 @@ def test_an_interrupted_write_leaves_the_old_file_and_nothing_else(saved, monkey
     with pytest.raises(KeyboardInterrupt):
         save_mdp(garnet(9, 2, 2), saved)
     assert saved.read_bytes() == before
-    assert os.listdir(saved.parent) == [saved.name]
+    assert names(saved.parent) == [saved.name]
 
 
 def test_a_second_save_replaces_the_first(saved):
     save_mdp(garnet(9, 2, 2), saved)
     assert load_mdp(saved).states == 9
-    assert os.listdir(saved.parent) == [saved.name]
+    assert names(saved.parent) == [saved.name]
 
 
 @pytest.mark.parametrize("name", ["none/mdp.npz", "file/mdp.npz", "directory", "", "n" * 300])
@@ -260,4 +264,4 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path, monkeypatch, name):
     (tmp_path / "file").write_text("a file")
     (tmp_path / "directory").mkdir()
     refusal(save_mdp, garnet(3, 2, 2), name)
-    assert sorted(os.listdir(tmp_path)) == ["directory", "file"]
+    assert names(tmp_path) == ["directory", "file"]

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
+from tests.oracles import refusal
 
 from movi.mdp import garnet
-from oracles import refusal
 
 LIKELY = 1e-4  # tests with a fixed seed either pass for ever or point at a bias
 

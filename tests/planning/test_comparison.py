@@ -1,6 +1,7 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from tests.oracles import optimal_q, policy_q, random_mdp, refusal
 
 import movi.planning.comparison
 from movi.mdp import FiniteMDP, garnet, optimum
@@ -8,7 +9,6 @@ from movi.planning import compare
 from movi.planning.runs import run
 from movi.planning.schemes import scheme
 from movi.schedules import Constant, Mean
-from oracles import optimal_q, policy_q, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")
 
@@ -65,7 +65,7 @@ def test_point_one_is_the_first_action_everywhere_and_point_two_is_greedy_for_th
 
 def test_chunks_and_company_do_not_change_a_comparison(mdps):
     whole = compare(mdps, iterations=40)
-    chunked = compare(mdps, iterations=40, chunk=7)
+    chunked = compare(mdps, iterations=40, chunk=25)
     np.testing.assert_array_equal(chunked.l1, whole.l1)
     np.testing.assert_array_equal(chunked.sup, whole.sup)
     np.testing.assert_array_equal(compare(mdps[:2], iterations=40).l1, whole.l1[..., :2])

@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from scipy import stats
+from tests.oracles import dense_kernel, random_mdp
 
 from movi.mdp import FiniteMDP, garnet
 from movi.mdp.operators import union
@@ -20,7 +21,6 @@ from movi.planning.runs import iterate
 from movi.planning.schemes import scheme
 from movi.schedules import Constant
 from movi.targets import SCHEMES, speedy_q_learning
-from oracles import dense_kernel, random_mdp
 
 NAMES = ("avi", "movi", "sql", "dpp")
 

@@ -85,7 +85,7 @@ def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["fly"], "command: 'fly', expected one of train"),
+        (["fly"], "command: 'fly', expected one of solve"),
         (["train", "sarsa", *SHORT], "algorithm: 'sarsa', expected one of dqn, momentum-dqn"),
         (["train", "dqn", "--env", "NoSuch-v1"], "NoSuch"),
         (["train", "dqn", "--env", "Pendulum-v1"], "Pendulum-v1 has Box actions; supported are"),

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from movi.errors import UserError
+from movi.files import write_aside
 from movi.version import __version__
 
 
@@ -68,8 +69,8 @@ def write_table(
     path = directory / f"{name}.csv"
     try:
         directory.mkdir(parents=True, exist_ok=True)
-        _replace(directory / f"{name}.json", json.dumps(made_by, indent=2) + "\n")
-        _replace(path, text)
+        write_aside(directory / f"{name}.json", json.dumps(made_by, indent=2) + "\n")
+        write_aside(path, text)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
     return path
@@ -80,12 +81,3 @@ def _texts(column: Sequence[Any] | np.ndarray) -> list[str]:
     if array.dtype.kind == "f":
         return [f"{x:.10g}" for x in array.tolist()]
     return [str(x) for x in array.tolist()]
-
-
-def _replace(path: Path, text: str) -> None:
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        aside.write_text(text)
-        aside.replace(path)
-    finally:
-        aside.unlink(missing_ok=True)

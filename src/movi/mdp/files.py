@@ -11,6 +11,7 @@ import numpy as np
 from numpy.lib import format as npy
 
 from movi.errors import UserError
+from movi.files import written_aside
 from movi.mdp.model import FiniteMDP, frozen
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")
@@ -33,17 +34,11 @@ def load_mdp(path: str | os.PathLike[str]) -> FiniteMDP:
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays aside, then rename, so that a reader never sees half a file."""
     path = Path(path)
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
-        with aside.open("wb") as file:
+        with written_aside(path) as file:
             np.savez(file, allow_pickle=False, **dict(arrays))
-            file.flush()
-            os.fsync(file.fileno())
-        aside.replace(path)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
-    finally:
-        aside.unlink(missing_ok=True)
 
 
 def read_arrays(path: str | os.PathLike[str], names: tuple[str, ...]) -> dict[str, np.ndarray]:

@@ -17,6 +17,7 @@ from typing import Any
 from urllib.parse import quote
 
 from movi.errors import UserError
+from movi.files import write_aside
 from movi.reports.charts import FORMATS, Figure, page_libraries, save, static_svg
 from movi.reports.sections import SECTIONS, Loaded, Section
 from movi.reports.series import DARK, INK, MUTED
@@ -121,9 +122,7 @@ def write_report(
         for chapter in chapters:
             for part in chapter.parts:
                 save(part.figure, out.parent / FIGURES)
-        aside = out.with_name(f".{out.name}.part")
-        aside.write_text(page, encoding="utf-8")
-        aside.replace(out)
+        write_aside(out, page)
     except OSError as error:
         raise UserError(f"{out}: cannot be written ({error.strerror or error})") from error
     if notify is not None:
