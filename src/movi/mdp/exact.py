@@ -198,14 +198,15 @@ def _resolvent(mdp: Union, policy: Any, x: Any, tolerance: float) -> Any:
     return x + discount * expected(mdp.successors, mdp.probabilities, w)
 
 
-def _checked_policies(mdp: FiniteMDP, policies: Any) -> np.ndarray:
+def _checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:
     if mdp.batch is not None:
         raise UserError("mdp: a batch, expected one MDP; evaluate its members one by one")
     policies = np.asarray(policies)
-    if policies.dtype.kind not in "iu" or policies.shape[-1:] != (mdp.states,):
+    fits = policies.shape[-1:] == (mdp.states,) and policies.ndim in (1, most_axes)
+    if policies.dtype.kind not in "iu" or not fits:
         raise UserError(
             f"policies: shape {policies.shape} of {policies.dtype}, "
-            f"expected integers [{mdp.states}] or [N, {mdp.states}]"
+            f"expected integers [{mdp.states}]{f' or [N, {mdp.states}]' * (most_axes > 1)}"
         )
     bad = (policies < 0) | (policies >= mdp.actions)
     if bad.any():
@@ -222,7 +223,7 @@ def occupancy(mdp: FiniteMDP, policy: Any, mu: Any, *, tolerance: float = 1e-12)
 
     Beyond ``DIRECT`` states by power series, to within ``tolerance`` in total variation.
     """
-    policy, mu = _checked_policies(mdp, policy), _checked_distribution(mdp, mu)
+    policy, mu = _checked_policies(mdp, policy, 1), _checked_distribution(mdp, mu)
     every, discount = np.arange(mdp.states), float(mdp.discount)
     if mdp.states <= DIRECT:
         # Mass enters a state through any action and leaves through π's: solve for state mass.

@@ -1,6 +1,7 @@
 """MDPs and solutions in ``.npz`` files, without pickle, written whole or not at all."""
 
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -12,7 +13,7 @@ from numpy.lib import format as npy
 
 from movi.errors import UserError
 from movi.files import written_aside
-from movi.mdp.model import FiniteMDP, frozen
+from movi.mdp.model import FiniteMDP, adopted
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 
@@ -26,7 +27,7 @@ def load_mdp(path: str | os.PathLike[str]) -> FiniteMDP:
     """Read and validate what :func:`save_mdp` wrote, or any ``.npz`` with the four fields."""
     arrays = read_arrays(path, FIELDS)
     try:
-        return FiniteMDP(**arrays)
+        return adopted(**arrays)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -34,9 +35,12 @@ def load_mdp(path: str | os.PathLike[str]) -> FiniteMDP:
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays aside, then rename, so that a reader never sees half a file."""
     path = Path(path)
+    if not path.name:
+        raise UserError(f"{str(path)!r}: not a file name")
     try:
         with written_aside(path) as file:
-            np.savez(file, allow_pickle=False, **dict(arrays))
+            named: Any = dict(arrays)
+            np.savez(file, **named)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
 
@@ -55,7 +59,7 @@ def read_arrays(path: str | os.PathLike[str], names: tuple[str, ...]) -> dict[st
     except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         what = getattr(error, "strerror", None) or "not a readable .npz file"
         raise UserError(f"{path}: {what}") from None
-    except (ValueError, MemoryError, RuntimeError) as error:
+    except (ValueError, MemoryError, RuntimeError, OverflowError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{path}: {str(error).splitlines()[0]}") from None
@@ -70,7 +74,10 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
         }
         if version not in readers:
             raise ValueError(f"{info.filename}: .npy version {version}, expected 1.0 or 2.0")
-        shape, _, dtype = readers[version](member)
+        try:  # NumPy parses the header as Python's literals, and lets the parser's errors through
+            shape, _, dtype = readers[version](member)
+        except (SyntaxError, TypeError, OverflowError, tokenize.TokenError):
+            raise ValueError(f"{info.filename}: its header is not readable") from None
         if dtype.hasobject:
             raise ValueError(f"{info.filename}: Python objects, expected numbers")
         # Reading is by the archive's own size, so a header cannot make us allocate more.
@@ -81,5 +88,4 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
                 f"the file holds {info.file_size}"
             )
     with archive.open(info) as member:
-        array = npy.read_array(member, allow_pickle=False)
-        return frozen(array, array.dtype)
+        return npy.read_array(member, allow_pickle=False)

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, check_seed
 from movi.mdp import FiniteMDP, policy_values
 from movi.mdp.exact import certify
 from movi.mdp.operators import Union, compiled, union
@@ -42,7 +42,7 @@ class Solution(NamedTuple):
       bound: a proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run).
       iterations: K.
       converged: whether ``bound`` is within the tolerance that was asked for.
-      tolerance: that tolerance, or None if a number of iterations was asked for instead.
+      tolerance: that tolerance; None for a sampled run that was given none.
       scheme: its name.
     """
 
@@ -225,5 +225,4 @@ def _check(
             raise UserError(f"{name}: {value}, expected at least 1")
     if tolerance is not None and not 0 < tolerance < np.inf:
         raise UserError(f"tolerance: {tolerance}, expected a positive number")
-    if seed < 0:
-        raise UserError(f"seed: {seed}, expected at least 0")
+    check_seed(seed)
