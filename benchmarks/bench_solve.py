@@ -41,7 +41,7 @@ PROGRAMS = {
     "movi solve": Program("solve_movi", "avi"),
     "movi optimum": Program("solve_movi", "optimum"),
     "QuantEcon": Program("solve_quantecon", "mpi", "quantecon"),
-    # Half a minute of solving after a minute of making lists: one is enough to see where it is.
+    # By far the slowest at this size (minutes on a busy machine), so once: no median, no spread.
     "mdpsolver": Program("solve_mdpsolver", "mpi", "mdpsolver", compiles=False, at_most=1),
 }
 

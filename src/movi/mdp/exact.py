@@ -21,6 +21,7 @@ from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import Union, compiled, expected, rounding, select, union
 
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
+HOWARD = 200  # up to this many states, policy iteration by such systems is the quickest way to q*
 _SYSTEMS = 1 << 17  # entries of the linear systems that are solved in one call
 _SWEEPS = 1_000_000  # no solve needs more: γ = 0.9999 takes 400,000 from scratch to 1e-12
 
@@ -49,7 +50,7 @@ def optimum(mdp: FiniteMDP, *, tolerance: float = 1e-10) -> Optimum:
     if mdp.batch is not None:
         each = [optimum(member, tolerance=tolerance) for member in mdp]
         return Optimum(*(np.stack(column) for column in zip(*each)))
-    if mdp.states <= DIRECT:
+    if mdp.states <= min(HOWARD, DIRECT):
         return _policy_iteration(mdp)
     with jax.enable_x64(True):
         q, policy, bound = _modified_policy_iteration(union(mdp), float(tolerance))

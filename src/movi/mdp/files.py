@@ -13,8 +13,9 @@ from numpy.lib import format as npy
 
 from movi.errors import UserError
 from movi.files import written_aside
-from movi.mdp.model import FiniteMDP, adopted
+from movi.mdp.model import FiniteMDP, adopted, aligned
 
+_BLOCK = 1 << 22  # bytes read at a time
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 
 
@@ -75,17 +76,25 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
         if version not in readers:
             raise ValueError(f"{info.filename}: .npy version {version}, expected 1.0 or 2.0")
         try:  # NumPy parses the header as Python's literals, and lets the parser's errors through
-            shape, _, dtype = readers[version](member)
+            shape, fortran, dtype = readers[version](member)
         except (SyntaxError, TypeError, OverflowError, tokenize.TokenError):
             raise ValueError(f"{info.filename}: its header is not readable") from None
         if dtype.hasobject:
             raise ValueError(f"{info.filename}: Python objects, expected numbers")
-        # Reading is by the archive's own size, so a header cannot make us allocate more.
+        # By the archive's own size, so that a header cannot make us allocate more.
         declared = int(np.prod(shape, dtype=object)) * dtype.itemsize
-        if declared > info.file_size:
+        if declared != info.file_size - member.tell():
             raise ValueError(
                 f"{info.filename}: shape {shape} of {dtype} needs {declared} bytes, "
-                f"the file holds {info.file_size}"
+                f"the file holds {info.file_size - member.tell()}"
             )
-    with archive.open(info) as member:
-        return npy.read_array(member, allow_pickle=False)
+        # Straight into the memory where it will stay.
+        array = aligned(tuple(shape), dtype)
+        memory: Any = array.reshape(-1).view(np.uint8)
+        read = 0
+        while read < declared:
+            count = member.readinto(memory[read : read + _BLOCK])  # type: ignore[attr-defined]
+            if not count:
+                raise EOFError
+            read += count
+        return array.reshape(shape[::-1]).T if fortran else array

@@ -126,10 +126,11 @@ def solve(
             bound = float(bound)
             move(made)
             done += made
+        policy = np.asarray(_policy(tables, chosen))
         if not sampled:
+            del tables  # as large as what the certificate is about to need
             q, proven = _certificate(device, v)
             bound = float(proven)
-        policy = np.asarray(greedy(chosen.algorithm, tables), np.int32)
         return Solution(
             q=np.asarray(q),
             policy=policy,
@@ -196,6 +197,11 @@ def _sampled(
         return advance(tables, backups(scheme.algorithm, tables, seen, mdp, scheme.rate(first + i)))
 
     return jax.lax.fori_loop(0, iterations, iteration, tables)
+
+
+@partial(jax.jit, static_argnums=1)
+def _policy(tables: Any, scheme: Scheme) -> Array:
+    return greedy(scheme.algorithm, tables).astype(jnp.int32)
 
 
 @compiled
