@@ -171,7 +171,7 @@ def test_the_bound_of_sql_and_dpp_holds_for_the_policy_after_the_iterations(ever
 
 
 def test_proposition_1_holds_on_more_than_its_share_where_it_says_something():
-    """At γ = 1/3 the bound is below 2 γ q_max, the largest possible loss, from n = 7,000 on."""
+    """At γ = 1/3 the bound is below 2 γ q_max, the largest possible loss, from n = 4,200 on."""
     mdps = stacked([random_mdp(i, 2, 2, 2, 1 / 3) for i in range(20)])
     bound = proposition_1(mdps, 10_000, 0.1)
     assert (bound[-1] < 2 / 3 * largest_value(mdps)).all()
