@@ -1,46 +1,252 @@
-"""The command line: find the command, import it, run it, and say mistakes in one line."""
+"""The command line: parse, call, print. Heavy parts are imported where they are used."""
 
-import importlib
+import contextlib
+import io
+import re
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-# name: (module, function of the remaining arguments, what it does)
+import tyro
+from tyro.conf import Positional, arg
+
+from movi.errors import UserError
+from movi.version import __version__
+
+if TYPE_CHECKING:
+    from movi.planning import Solution
+
+File = Annotated[Path, arg(metavar="FILE")]
+Number = Annotated[int | None, arg(metavar="N")]
+Real = Annotated[float | None, arg(metavar="X")]
+
+
+@dataclass(frozen=True)
+class Solve:
+    """Solve a finite MDP with one of the paper's schemes, with a certificate."""
+
+    file: Positional[File]
+    """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount."""
+    scheme: Literal["avi", "movi", "sql", "dpp"] = "avi"
+    """Which scheme. AVI is value iteration: the fastest when there is no error to average out."""
+    sampled: bool = False
+    """Sample successors instead of taking expectations over them."""
+    samples: int = 1
+    """Samples per (s, a) and iteration, with --sampled (paper: 1)."""
+    iterations: Number = None
+    """At most this many iterations (default: 10,000)."""
+    tolerance: Real = None
+    """Stop when ‖q − q*‖∞ is proven to be at most this (default: 1e-6; --sampled: never)."""
+    seed: int = 0
+    """Of the samples."""
+    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Write an .npz with q [S, A], policy [S] and bound (the certificate)."""
+
+    def execute(self) -> None:
+        """Solve, print, write."""
+        import numpy as np
+
+        from movi.experiments.results import check_directory
+        from movi.mdp import load_mdp
+        from movi.mdp.files import write_arrays
+        from movi.planning import policy_value, solve
+
+        if self.out is not None:
+            check_directory(self.out.parent)
+        mdp = load_mdp(self.file)
+        solution = solve(
+            mdp,
+            self.scheme,
+            sampled=self.sampled,
+            samples=self.samples,
+            iterations=self.iterations,
+            tolerance=self.tolerance,
+            seed=self.seed,
+            progress=True,
+        )
+        worth = policy_value(mdp, solution)
+        how = f"sampled, m = {self.samples}, seed {self.seed}" if self.sampled else "exact"
+        print(f"problem      {mdp}")
+        print(f"scheme       {solution.scheme} ({how}), {solution.iterations:,} iterations")
+        print(f"certificate  ‖q − q*‖∞ ≤ {solution.bound:.3g}{_reached(solution)}")
+        print(f"policy       mean value over states {worth.mean:.6g}", end="")
+        print(f", ‖q* − q_π‖∞ ≤ {worth.loss_bound:.3g}")
+        if self.out is not None:
+            write_arrays(
+                self.out,
+                {"q": solution.q, "policy": solution.policy, "bound": np.array(solution.bound)},
+            )
+            print(f"written      {self.out}")
+
+
+def _reached(solution: "Solution") -> str:
+    if solution.tolerance is None:
+        return ""
+    if solution.converged:
+        return f" (tolerance {solution.tolerance:g} reached)"
+    return (
+        f" (tolerance {solution.tolerance:g} NOT reached: raise --iterations, or use --scheme avi)"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Garnet:
+    """Generate a Garnet, the random MDP of the paper, into a file that `movi solve` reads."""
+
+    out: Annotated[Path, arg(metavar="FILE")]
+    """The .npz to write."""
+    states: int = 30
+    """N_S (paper: 30)."""
+    actions: int = 4
+    """N_A (paper: 4)."""
+    branching: int = 4
+    """N_B, distinct successors of each (s, a) (paper: 4)."""
+    discount: float = 0.9
+    """γ (the paper does not say)."""
+    seed: int = 0
+    """The same seed gives the same MDP."""
+
+    def execute(self) -> None:
+        """Generate and write."""
+        from movi.experiments.results import check_directory
+        from movi.mdp import garnet, save_mdp
+
+        check_directory(self.out.parent)
+        mdp = garnet(
+            self.states, self.actions, self.branching, discount=self.discount, seed=self.seed
+        )
+        save_mdp(mdp, self.out)
+        print(f"written      {self.out}: {mdp}")
+
+
+@dataclass(frozen=True)
+class Report:
+    """Turn a directory of results into one self-contained HTML page, and figures for papers."""
+
+    directory: Positional[Annotated[Path, arg(metavar="DIR")]]
+    """What the `movi garnets …` commands wrote."""
+    out: Annotated[Path | None, arg(metavar="PAGE")] = None
+    """The page; figures go beside it (default: DIR/report.html)."""
+
+    def execute(self) -> None:
+        """Write the page and say where it is."""
+        from movi.experiments.results import check_directory
+        from movi.reports import write_report
+
+        out = self.directory / "report.html" if self.out is None else self.out
+        check_directory(out.parent)
+        page = write_report(
+            self.directory, out, notify=lambda line: print(f"movi: {line}", file=sys.stderr)
+        )
+        print(f"report       {page}")
+
+
+# Each command is a frozen dataclass with a docstring, documented fields and `execute()`; it is
+# imported when it is called, so that no command pays for another.
 COMMANDS = {
-    "train": ("movi.training.commands", "train", "train a deep agent"),
-    "evaluate": ("movi.training.commands", "evaluate", "play episodes with a trained agent"),
-    "record": ("movi.training.commands", "record", "write a video of a trained agent"),
-    "export": ("movi.training.commands", "export", "write a run's agent to one file"),
+    "solve": "movi.cli:Solve",
+    "garnet": "movi.cli:Garnet",
+    "garnets compare": "movi.experiments.garnets:Compare",
+    "garnets assumption": "movi.experiments.garnets:Assumption",
+    "garnets bounds": "movi.experiments.garnets:Bounds",
+    "train": "movi.training.commands:Train",
+    "evaluate": "movi.training.commands:Evaluate",
+    "record": "movi.training.commands:Record",
+    "export": "movi.training.commands:Export",
+    "report": "movi.cli:Report",
 }
 
 
-def usage() -> str:
-    """What ``movi --help`` prints."""
-    lines = [f"  {name:<10} {about}" for name, (_, _, about) in COMMANDS.items()]
-    return "\n".join(["usage: movi COMMAND …", "", *lines, "", "movi COMMAND --help says more"])
+def command(words: str) -> Any:
+    """The dataclass of a command."""
+    module, _, name = COMMANDS[words].partition(":")
+    return getattr(import_module(module), name)
+
+
+def overview(prefix: str = "") -> str:
+    """What `movi --help` prints: every command with its first line."""
+    width = max(map(len, COMMANDS))
+    lines = [f"usage: movi {prefix or 'COMMAND'} …", ""]
+    if not prefix:
+        lines[1:] = ["", "Momentum in Reinforcement Learning: MoVI and Momentum-DQN.", ""]
+    for words in COMMANDS:
+        if words.startswith(prefix):
+            lines.append(f"  movi {words:{width}}  {command(words).__doc__.splitlines()[0]}")
+    return "\n".join([*lines, "", "movi COMMAND --help tells all options; movi --version."])
+
+
+def parse(arguments: Sequence[str]) -> tuple[str, Any]:
+    """A command's words, and the command with its options; a mistake is one line (UserError)."""
+    matches = [w for w in COMMANDS if list(arguments[: len(w.split())]) == w.split()]
+    if not matches:
+        groups = [w for w in COMMANDS if w.startswith(f"{arguments[0]} ")] if arguments else []
+        if set(arguments[len(groups) > 0 :]) & {"-h", "--help"} or (groups and len(arguments) == 1):
+            print(overview(f"{arguments[0]} " if groups else ""))
+            sys.exit(0)
+        given = " ".join(arguments[: 2 if groups else 1]) or "nothing"
+        raise UserError(f"command: {given!r}, expected one of {', '.join(groups or COMMANDS)}")
+    words = matches[0]
+    chosen, rest = command(words), list(arguments[len(words.split()) :])
+    defaults = {"default": chosen.default(rest)} if hasattr(chosen, "default") else {}
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said):
+            return words, tyro.cli(
+                chosen,
+                prog=f"movi {words}",
+                args=rest,
+                **defaults,
+                config=(tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes),
+            )
+    except SystemExit as stop:
+        if stop.code in (0, None):
+            raise
+        raise UserError(f"{_one_line(said.getvalue())} (see movi {words} --help)") from None
+
+
+def _one_line(box: str) -> str:
+    """What tyro's box says: its text up to the first rule, and the option it suggests."""
+    lines = [line.strip("│╭╮╰╯ ") for line in box.splitlines()[1:-1]]
+    rules = [i for i, line in enumerate(lines) if line.startswith("───")]
+    text = " ".join(" ".join(lines[: rules[0] if rules else None]).split())
+    text = re.sub(r" Got errors:.*", "", text)
+    meant = re.search(r"Perhaps you meant:?\s+(--[\w-]+)", " ".join(lines))
+    return f"{text}; did you mean {meant[1]}?" if meant else text
+
+
+def perform(words: str, chosen: Any) -> None:
+    """Run a command; an experiment is computed, written, drawn and judged."""
+    if not hasattr(chosen, "compute"):
+        chosen.execute()
+        return
+    from movi.reports import draw
+
+    path = chosen.compute(progress=True)
+    print(f"written      {path}")
+    files, verdicts = draw(path.parent, f"movi {words}")
+    print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
+    for verdict in verdicts:
+        print(f"\n{verdict.word}: {verdict.claim}\n  {verdict.seen}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Runs a command; the exit status."""
-    words = list(sys.argv[1:] if argv is None else argv)
-    if not words or words[0] in ("-h", "--help"):
-        print(usage())
+    """Entry point of ``movi``; the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    if arguments == ["--version"]:
+        print(f"movi {__version__}")
         return 0
-    name, *rest = words
-    from movi.errors import UserError
-
     try:
-        if name not in COMMANDS:
-            raise UserError(f"command: {name!r}, expected one of {', '.join(COMMANDS)}")
-        module, function, _ = COMMANDS[name]
-        getattr(importlib.import_module(module), function)(rest)
+        perform(*parse(arguments))
     except UserError as error:
         print(f"movi: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("movi: interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -22,6 +22,7 @@ in the paper's source (eq:movi, …), whose printed numbers differ between versi
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
@@ -119,7 +120,8 @@ def policy_programming(
     return psi[a] + r + discount * v - jnp.max(psi)
 
 
-class Algorithm(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Algorithm:
     """Which tables or networks there are, what each regresses to, and which one acts.
 
     Attributes:

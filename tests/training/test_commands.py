@@ -85,7 +85,7 @@ def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["fly"], "command: 'fly', expected one of train"),
+        (["fly"], "command: 'fly', expected one of solve"),
         (["train", "sarsa", *SHORT], "algorithm: 'sarsa', expected one of dqn, momentum-dqn"),
         (["train", "dqn", "--env", "NoSuch-v1"], "NoSuch"),
         (["train", "dqn", "--env", "Pendulum-v1"], "Pendulum-v1 has Box actions; supported are"),
@@ -115,7 +115,7 @@ def test_a_mistake_is_one_line_on_stderr_status_2_and_nothing_written(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [["-m", "movi.cli", "--help"], ["-c", "import movi"]])
+@pytest.mark.parametrize("words", [["-m", "movi", "--help"], ["-c", "import movi"]])
 def test_help_and_import_are_quick_and_load_no_heavy_part(words):
     import time
 
@@ -146,7 +146,7 @@ def test_the_help_of_train_says_every_fields_meaning_and_paper_value(capsys):
 def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path):
     pty = pytest.importorskip("pty")
     parent, child = pty.openpty()
-    words = [sys.executable, "-m", "movi.cli", "train", "dqn", *SHORT, "--out", str(tmp_path / "r")]
+    words = [sys.executable, "-m", "movi", "train", "dqn", *SHORT, "--out", str(tmp_path / "r")]
     process = subprocess.Popen(
         words,
         stdout=subprocess.PIPE,

@@ -8,14 +8,15 @@
 | deep-dpp | q | Q⁻(s, a) + r + γ max Q⁻(s') − max Q⁻(s) | q |
 """
 
+from dataclasses import replace
 from typing import Literal
 
 from movi.errors import UserError
 from movi.targets import AVI, DPP, MOVI, Algorithm, speedy_q_learning
 
-DQN = AVI._replace(name="dqn")
-MOMENTUM_DQN = MOVI._replace(name="momentum-dqn")
-DEEP_DPP = DPP._replace(name="deep-dpp")
+DQN = replace(AVI, name="dqn")
+MOMENTUM_DQN = replace(MOVI, name="momentum-dqn")
+DEEP_DPP = replace(DPP, name="deep-dpp")
 
 NAMES = ("dqn", "momentum-dqn", "deep-sql", "deep-dpp")
 
@@ -27,7 +28,7 @@ def deep_algorithm(name: str, sign: Literal["sql", "printed"] = "sql") -> Algori
     'h'
     """
     if name == "deep-sql":
-        return speedy_q_learning(sign)._replace(name="deep-sql")
+        return replace(speedy_q_learning(sign), name="deep-sql")
     for algorithm in (DQN, MOMENTUM_DQN, DEEP_DPP):
         if algorithm.name == name:
             return algorithm

@@ -1,16 +1,15 @@
 """The commands ``train``, ``evaluate``, ``record`` and ``export``.
 
-Each takes its arguments and prints its result; a mistake of the user's is a ``UserError``.
+Each is a dataclass of its options with an ``execute`` that prints the result; a mistake of the
+user's is a ``UserError``.
 """
 
-import contextlib
-import io
 import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import tyro
 from tyro.conf import Positional
@@ -18,8 +17,6 @@ from tyro.conf import Positional
 from movi.errors import UserError
 from movi.training.config import Config
 from movi.training.presets import preset_fields
-
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -30,6 +27,37 @@ class Train(Config):
     """dqn, momentum-dqn, deep-sql or deep-dpp."""
     out: Path | None = None
     """The run directory, new or empty; None: runs/ENV-ALGORITHM-PRESET-SEED."""
+
+    @classmethod
+    def default(cls, arguments: Sequence[str]) -> "Train":
+        """The defaults of the preset that these arguments name."""
+        preset = _value(arguments, "--preset") or "control"
+        return cls(**{"algorithm": tyro.MISSING, "env": tyro.MISSING, **preset_fields(preset)})
+
+    def execute(self) -> None:
+        """Train, and say where the agent is."""
+        config = Config(**{field.name: getattr(self, field.name) for field in fields(Config)})
+
+        from movi.agents.agent import AGENT_FILE
+        from movi.training.progress import bar
+        from movi.training.train import train as run_training
+
+        out = self.out or default_directory(config)
+        start = time.monotonic()
+        with bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
+            result = run_training(config, out, watcher=watcher)
+        seconds = time.monotonic() - start
+        if result.status == "diverged":
+            print(f"diverged at step {result.step:,}; its last finite parameters are kept")
+        else:
+            print(f"finished {result.step:,} steps in {seconds:.0f} s")
+        if result.evaluation is not None:
+            evaluation = result.evaluation
+            print(
+                f"evaluation over {len(evaluation.returns)} episodes: "
+                f"mean {evaluation.mean:.1f}, standard deviation {evaluation.std:.1f}"
+            )
+        print(f"agent: {out / AGENT_FILE}")
 
 
 @dataclass(frozen=True)
@@ -47,6 +75,33 @@ class Evaluate:
     num_envs: int = 10
     """Environments that step together, each with its share of the episodes."""
 
+    def execute(self) -> None:
+        """Play, and print the mean, the standard deviation and each return."""
+        for name in ("episodes", "num_envs"):
+            if getattr(self, name) < 1:
+                raise UserError(f"{name}: {getattr(self, name)}, expected at least 1")
+        if self.epsilon is not None and not 0 <= self.epsilon <= 1:
+            raise UserError(f"epsilon: {self.epsilon}, expected a number in [0, 1]")
+        agent, env_id = _agent(self.run)
+
+        from movi.envs.gym_vector import make_gymnasium
+        from movi.training.evaluation import evaluate as run_evaluate
+
+        environment = make_gymnasium(env_id, min(self.num_envs, self.episodes))
+        try:
+            if environment.spaces != agent.spaces:
+                raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
+            epsilon = agent.about["evaluation_epsilon"] if self.epsilon is None else self.epsilon
+            result = run_evaluate(
+                agent, environment, self.episodes, epsilon=epsilon, seed=self.seed
+            )
+        finally:
+            environment.close()
+        print(f"episodes            {self.episodes}")
+        print(f"mean                {result.mean:.10g}")
+        print(f"standard deviation  {result.std:.10g}")
+        print(f"returns             {' '.join(f'{value:.10g}' for value in result.returns)}")
+
 
 @dataclass(frozen=True)
 class Record:
@@ -63,6 +118,24 @@ class Record:
     seed: int = 0
     """Of the environment and the random actions."""
 
+    def execute(self) -> None:
+        """Play, write the video, and print the returns."""
+        if self.episodes < 1:
+            raise UserError(f"episodes: {self.episodes}, expected at least 1")
+        agent, env_id = _agent(self.run)
+
+        from movi.training.recording import record as run_record
+
+        returns = run_record(
+            agent,
+            env_id,
+            self.out,
+            episodes=self.episodes,
+            epsilon=self.epsilon,
+            seed=self.seed,
+        )
+        print(f"{self.out}: returns {' '.join(f'{value:.10g}' for value in returns)}")
+
 
 @dataclass(frozen=True)
 class Export:
@@ -73,115 +146,17 @@ class Export:
     file: Positional[Path]
     """The file to write, .safetensors."""
 
+    def execute(self) -> None:
+        """Write the file."""
+        if self.file.suffix != ".safetensors":
+            raise UserError(f"file: {self.file}, expected a name that ends in .safetensors")
+        if not self.file.parent.is_dir():
+            raise UserError(f"file: {self.file.parent} is no directory")
 
-def train(argv: Sequence[str]) -> None:
-    """``movi train ALGORITHM --env ID …``."""
-    preset = _value(argv, "--preset") or "control"
-    default = Train(**{"algorithm": tyro.MISSING, "env": tyro.MISSING, **preset_fields(preset)})
-    options = parse(Train, argv, "movi train", default)
-    config = Config(**{field.name: getattr(options, field.name) for field in fields(Config)})
+        from movi.agents.agent import load, save
 
-    from movi.agents.agent import AGENT_FILE
-    from movi.training.progress import bar
-    from movi.training.train import train as run
-
-    out = options.out or default_directory(config)
-    start = time.monotonic()
-    with bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
-        result = run(config, out, watcher=watcher)
-    seconds = time.monotonic() - start
-    if result.status == "diverged":
-        print(f"diverged at step {result.step:,}; its last finite parameters are kept")
-    else:
-        print(f"finished {result.step:,} steps in {seconds:.0f} s")
-    if result.evaluation is not None:
-        evaluation = result.evaluation
-        print(
-            f"evaluation over {len(evaluation.returns)} episodes: "
-            f"mean {evaluation.mean:.1f}, standard deviation {evaluation.std:.1f}"
-        )
-    print(f"agent: {out / AGENT_FILE}")
-
-
-def evaluate(argv: Sequence[str]) -> None:
-    """``movi evaluate RUN --episodes N``."""
-    options = parse(Evaluate, argv, "movi evaluate")
-    for name in ("episodes", "num_envs"):
-        if getattr(options, name) < 1:
-            raise UserError(f"{name}: {getattr(options, name)}, expected at least 1")
-    if options.epsilon is not None and not 0 <= options.epsilon <= 1:
-        raise UserError(f"epsilon: {options.epsilon}, expected a number in [0, 1]")
-    agent, env_id = _agent(options.run)
-
-    from movi.envs.gym_vector import make_gymnasium
-    from movi.training.evaluation import evaluate as run
-
-    environment = make_gymnasium(env_id, min(options.num_envs, options.episodes))
-    try:
-        if environment.spaces != agent.spaces:
-            raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
-        epsilon = agent.about["evaluation_epsilon"] if options.epsilon is None else options.epsilon
-        result = run(agent, environment, options.episodes, epsilon=epsilon, seed=options.seed)
-    finally:
-        environment.close()
-    print(f"episodes            {options.episodes}")
-    print(f"mean                {result.mean:.10g}")
-    print(f"standard deviation  {result.std:.10g}")
-    print(f"returns             {' '.join(f'{value:.10g}' for value in result.returns)}")
-
-
-def record(argv: Sequence[str]) -> None:
-    """``movi record RUN --out FILE.mp4``."""
-    options = parse(Record, argv, "movi record")
-    if options.episodes < 1:
-        raise UserError(f"episodes: {options.episodes}, expected at least 1")
-    agent, env_id = _agent(options.run)
-
-    from movi.training.recording import record as run
-
-    returns = run(
-        agent,
-        env_id,
-        options.out,
-        episodes=options.episodes,
-        epsilon=options.epsilon,
-        seed=options.seed,
-    )
-    print(f"{options.out}: returns {' '.join(f'{value:.10g}' for value in returns)}")
-
-
-def export(argv: Sequence[str]) -> None:
-    """``movi export RUN FILE.safetensors``."""
-    options = parse(Export, argv, "movi export")
-    if options.file.suffix != ".safetensors":
-        raise UserError(f"file: {options.file}, expected a name that ends in .safetensors")
-    if not options.file.parent.is_dir():
-        raise UserError(f"file: {options.file.parent} is no directory")
-
-    from movi.agents.agent import load, save
-
-    save(load(options.run), options.file)
-    print(options.file)
-
-
-def parse(command: type[T], argv: Sequence[str], prog: str, default: Any = None) -> T:
-    """The arguments as a dataclass; what is wrong with them as one line."""
-    errors = io.StringIO()
-    extra = {} if default is None else {"default": default}
-    try:
-        with contextlib.redirect_stderr(errors):
-            return tyro.cli(command, args=list(argv), prog=prog, **extra)
-    except SystemExit as stop:
-        if not stop.code:
-            raise
-    raise UserError(_one_line(errors.getvalue()))
-
-
-def _one_line(box: str) -> str:
-    """What tyro says in a box of several lines, without the box and its advice."""
-    text = " ".join(re.sub(r"[─│╭╮╰╯]", " ", box).split())
-    text = re.sub(r"^Parsing error ", "", text)
-    return text.split(" For full helptext")[0]
+        save(load(self.run), self.file)
+        print(self.file)
 
 
 def default_directory(config: Config) -> Path:

@@ -1,0 +1,50 @@
+# Everything starts from a fresh clone: each target sets up what it needs, once.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+RESULTS := results
+WORKERS ?= 2
+
+.PHONY: help setup reproduce test test-slow bench lint clean
+
+help:
+	@echo "make reproduce  the paper's experiments, into $(RESULTS)/ (a page and figures)"
+	@echo "make test       lint, types and the test suite (under 10 minutes)"
+	@echo "make test-slow  what takes longer"
+	@echo "make bench      this project and its peers, side by side"
+	@echo "make clean      remove what make created"
+
+setup: $(READY)
+
+# Tests and report come along, so that both README commands share one environment.
+$(READY): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "movi needs Python 3.11 or newer, $(PYTHON) is %d.%d; try make PYTHON=python3.12" % sys.version_info[:2])'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[report,video,dev]'
+	@touch $(READY)
+
+reproduce: $(READY)
+	$(BIN)/movi garnets compare --out $(RESULTS)
+	$(BIN)/movi garnets assumption --out $(RESULTS)
+	$(BIN)/movi garnets bounds --out $(RESULTS)
+	$(BIN)/movi report $(RESULTS)
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+test: lint
+	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+
+test-slow: $(READY)
+	$(BIN)/python -m pytest -m slow
+
+bench: $(READY)
+	$(BIN)/python benchmarks/run.py --out $(RESULTS)/bench.json
+
+clean:
+	rm -rf $(VENV) .venv-bench $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src -name '*.egg-info' -type d -prune -exec rm -rf {} +

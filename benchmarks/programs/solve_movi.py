@@ -1,0 +1,26 @@
+"""movi on an MDP file: solve_movi.py METHOD FILE TOLERANCE AGAIN OUT; v* goes to OUT.
+
+METHOD is a scheme of `movi.solve`, or "optimum".
+"""
+
+import sys
+
+from stopwatch import measure, report
+
+
+def main(method: str, file: str, tolerance: str, again: str, out: str) -> None:
+    import numpy as np
+
+    import movi
+
+    def work(mdp):
+        if method == "optimum":
+            return movi.optimum(mdp, tolerance=float(tolerance))
+        return movi.solve(mdp, method, tolerance=float(tolerance))
+
+    result, facts = measure(lambda: movi.load_mdp(file), work, int(again))
+    np.save(out, result.q.max(1))
+    report({**facts, "sweeps": getattr(result, "iterations", None), "bound": float(result.bound)})
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,55 @@
+"""What every measured program shares: what is timed, its peak memory, how it reports.
+
+A program imports this before anything heavy, so that its imports count as well.
+"""
+
+import json
+import resource
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+STARTED = time.perf_counter()
+
+
+def measure(
+    load: Callable[[], Any], work: Callable[[Any], Any], again: int
+) -> tuple[Any, dict[str, Any]]:
+    """Load, work once, and ``again`` times more; the last result, and what it took.
+
+    ``first`` includes compilation, ``again`` does not; ``whole`` is all there is to wait for from
+    the start of the program to its first result. Peak memory is taken after all of it.
+    """
+    begin = time.perf_counter()
+    model = load()
+    loaded = time.perf_counter()
+    result = work(model)
+    done = time.perf_counter()
+    times = []
+    for _ in range(again):
+        del result  # what an earlier repetition leaves behind is not part of the next one's memory
+        start = time.perf_counter()
+        result = work(model)
+        times.append(time.perf_counter() - start)
+    return result, {
+        "load": loaded - begin,
+        "first": done - loaded,
+        "whole": done - STARTED,
+        "again": times,
+        "peak_mb": peak_megabytes(),
+    }
+
+
+def peak_megabytes() -> float:
+    """The largest resident memory of this process so far.
+
+    Linux lets a process inherit the peak of the one that started it: start programs from small ones.
+    """
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / (2**20 if sys.platform == "darwin" else 2**10)
+
+
+def report(facts: dict[str, Any]) -> None:
+    """As the last line of standard output."""
+    print(json.dumps(facts), flush=True)

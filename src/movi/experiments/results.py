@@ -1,0 +1,83 @@
+"""Results on disk: a CSV, and beside it what made it (command, config, seed, versions)."""
+
+import dataclasses
+import json
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from movi.errors import UserError
+from movi.files import write_aside
+from movi.version import __version__
+
+
+def check_directory(path: Path) -> None:
+    """Raise at once if results could not be written there later; writes nothing."""
+    here = path
+    while not here.exists() and here != here.parent:
+        here = here.parent
+    if not here.is_dir():
+        raise UserError(f"out: {here} is not a directory")
+    if not os.access(here, os.W_OK | os.X_OK):
+        raise UserError(f"out: {path} cannot be written: no permission in {here}")
+
+
+def command_line(words: str, config: Any) -> str:
+    """The complete command of a config, every number spelled out, without where it writes."""
+    parts = [words]
+    for field in dataclasses.fields(config):
+        value = getattr(config, field.name)
+        if field.name == "out":
+            parts.append("--out DIR")
+        elif isinstance(value, tuple):
+            parts.append(f"--{field.name.replace('_', '-')} {' '.join(map(str, value))}")
+        else:
+            parts.append(f"--{field.name.replace('_', '-')} {value}")
+    return " ".join(parts)
+
+
+def record(words: str, config: Any, seconds: float) -> dict[str, Any]:
+    """What made a result."""
+    settings = {k: v for k, v in dataclasses.asdict(config).items() if k != "out"}
+    versions = {"python": platform.python_version()}
+    for name in ("jax", "jaxlib", "numpy"):
+        try:
+            versions[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {
+        "command": command_line(words, config),
+        "config": settings,
+        "seed": settings.get("seed"),
+        "version": __version__,
+        "versions": versions,
+        "seconds": round(seconds, 1),
+    }
+
+
+def write_table(
+    directory: Path, name: str, columns: Mapping[str, Sequence[Any] | np.ndarray], made_by: Any
+) -> Path:
+    """Write ``name.csv`` and ``name.json`` aside, then rename both into place."""
+    rows = zip(*(_texts(column) for column in columns.values()))
+    text = "\n".join([",".join(columns), *(",".join(row) for row in rows)]) + "\n"
+    path = directory / f"{name}.csv"
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        write_aside(directory / f"{name}.json", json.dumps(made_by, indent=2) + "\n")
+        write_aside(path, text)
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+    return path
+
+
+def _texts(column: Sequence[Any] | np.ndarray) -> list[str]:
+    array = np.asarray(column)
+    if array.dtype.kind == "f":
+        return [f"{x:.10g}" for x in array.tolist()]
+    return [str(x) for x in array.tolist()]

@@ -1,0 +1,85 @@
+"""MDPs and solutions in ``.npz`` files, without pickle, written whole or not at all."""
+
+import os
+import zipfile
+import zlib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.lib import format as npy
+
+from movi.errors import UserError
+from movi.files import written_aside
+from movi.mdp.model import FiniteMDP, frozen
+
+FIELDS = ("successors", "probabilities", "rewards", "discount")
+
+
+def save_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
+    """Write the four fields to ``path``."""
+    write_arrays(path, {name: getattr(mdp, name) for name in FIELDS})
+
+
+def load_mdp(path: str | os.PathLike[str]) -> FiniteMDP:
+    """Read and validate what :func:`save_mdp` wrote, or any ``.npz`` with the four fields."""
+    arrays = read_arrays(path, FIELDS)
+    try:
+        return FiniteMDP(**arrays)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
+
+
+def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
+    """Write arrays aside, then rename, so that a reader never sees half a file."""
+    path = Path(path)
+    try:
+        with written_aside(path) as file:
+            np.savez(file, allow_pickle=False, **dict(arrays))
+    except OSError as error:
+        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+
+
+def read_arrays(path: str | os.PathLike[str], names: tuple[str, ...]) -> dict[str, np.ndarray]:
+    """The named arrays of an ``.npz``; nothing in the file can execute or claim memory by lying."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = {info.filename: info for info in archive.infolist()}
+            missing = [name for name in names if f"{name}.npy" not in members]
+            if missing:
+                raise UserError(
+                    f"{path}: no array {missing[0]!r}, expected {', '.join(names)} in the .npz"
+                )
+            return {name: _read_member(archive, members[f"{name}.npy"]) for name in names}
+    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
+        what = getattr(error, "strerror", None) or "not a readable .npz file"
+        raise UserError(f"{path}: {what}") from None
+    except (ValueError, MemoryError, RuntimeError) as error:
+        if isinstance(error, UserError):
+            raise
+        raise UserError(f"{path}: {str(error).splitlines()[0]}") from None
+
+
+def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
+    with archive.open(info) as member:
+        version = npy.read_magic(member)
+        readers: dict[tuple[int, int], Any] = {
+            (1, 0): npy.read_array_header_1_0,
+            (2, 0): npy.read_array_header_2_0,
+        }
+        if version not in readers:
+            raise ValueError(f"{info.filename}: .npy version {version}, expected 1.0 or 2.0")
+        shape, _, dtype = readers[version](member)
+        if dtype.hasobject:
+            raise ValueError(f"{info.filename}: Python objects, expected numbers")
+        # Reading is by the archive's own size, so a header cannot make us allocate more.
+        declared = int(np.prod(shape, dtype=object)) * dtype.itemsize
+        if declared > info.file_size:
+            raise ValueError(
+                f"{info.filename}: shape {shape} of {dtype} needs {declared} bytes, "
+                f"the file holds {info.file_size}"
+            )
+    with archive.open(info) as member:
+        array = npy.read_array(member, allow_pickle=False)
+        return frozen(array, array.dtype)

@@ -1,0 +1,142 @@
+"""The one update of every scheme on tables, and what it reads at the successors.
+
+An iteration evaluates each target of an algorithm at every (s, a). The exact and the sampled scheme
+differ in one thing only, the ``read`` they are given: what v(s') becomes for (s, a), its
+expectation over the successors or its value at sampled ones.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from movi.mdp.model import FiniteMDP
+from movi.mdp.operators import Union, expected, take
+from movi.schedules import Schedule
+from movi.targets import Algorithm
+
+Array = Any
+Tables = Mapping[str, Array]  # by name, [L, N, A]: the newest first, then the L − 1 before it
+Read = Callable[[Array], Array]  # v [N] to what (s, a) sees of it, [N, A]
+
+
+class Scheme(NamedTuple):
+    """An algorithm with its schedule β_k; hashable, so that compiled code can depend on it."""
+
+    algorithm: Algorithm
+    beta: Schedule
+
+    def rate(self, k: Array) -> Array:
+        """β at iteration k = 1, 2, …"""
+        return self.beta(k - 1 + self.algorithm.first_beta)
+
+
+def start(algorithm: Algorithm, states: int, actions: int) -> dict[str, Array]:
+    """All tables at zero: h_0 = q_0 = 0, and q_{−1} = q_0 where a scheme looks two back."""
+    return {
+        name: jnp.zeros((algorithm.lags, states, actions), jnp.float64)
+        for name in algorithm.targets
+    }
+
+
+def greedy(algorithm: Algorithm, tables: Tables) -> Array:
+    """π = G(the table that acts), [N]; the first of equal actions."""
+    return jnp.argmax(tables[algorithm.acts_on][0], -1)
+
+
+def bootstraps(algorithm: Algorithm, tables: Tables) -> dict[str, Any]:
+    """What each target reads at a state, for every state: a pytree of [N]."""
+    return {
+        name: jax.vmap(target.bootstrap, in_axes=1)(dict(tables))
+        for name, target in algorithm.targets.items()
+    }
+
+
+def backups(
+    algorithm: Algorithm, tables: Tables, seen: Mapping[str, Any], mdp: Union, beta: Array
+) -> dict[str, Array]:
+    """Each target at every (s, a), [N, A], given what it sees of its successors ([N, A])."""
+    states, actions = mdp.rewards.shape
+    discount = jnp.broadcast_to(mdp.discount[:, 0], (states,))
+    result = {}
+    for name, target in algorithm.targets.items():
+        # One action at a time: with a constant `a`, a table's entry is a slice and not a gather.
+        columns = [
+            jax.vmap(target.backup, in_axes=(1, None, 0, 0, 0, None))(
+                dict(tables),
+                a,
+                mdp.rewards[:, a],
+                discount,
+                jax.tree.map(lambda v, a=a: v[:, a], seen[name]),
+                beta,
+            )
+            for a in range(actions)
+        ]
+        result[name] = jnp.stack(columns, -1)
+    return result
+
+
+def advance(tables: Tables, new: Mapping[str, Array]) -> dict[str, Array]:
+    """Put the new tables in front; the oldest copies fall off."""
+    return {name: jnp.concatenate([new[name][None], tables[name][:-1]]) for name in tables}
+
+
+def exactly(mdp: Union) -> Read:
+    """Read the expectation over the successors."""
+    return lambda v: expected(mdp.successors, mdp.probabilities, v)
+
+
+def from_samples(successors: Array) -> Read:
+    """Read the mean over sampled successors, [m, N, A]; the mean target, as targets are affine."""
+    return lambda v: jnp.mean(jax.vmap(take, in_axes=(None, 0))(v, successors), 0)
+
+
+# Sampling ----------------------------------------------------------------------------------------
+
+
+def thresholds(mdp: FiniteMDP) -> np.ndarray:
+    """Where a uniform number passes from one successor to the next, [(M,) S, A, B − 1].
+
+    Slots of probability zero cannot be drawn: a threshold repeats before an inner one, and past the
+    last possible successor it is out of reach, whatever the rounding of the sums.
+    """
+    passed = np.cumsum(mdp.probabilities, -1)[..., :-1]
+    possible = mdp.probabilities > 0
+    last = mdp.branching - 1 - np.argmax(possible[..., ::-1], -1)
+    out_of_reach = np.arange(1, mdp.branching) > last[..., None]
+    return np.where(out_of_reach, 2.0, passed)
+
+
+def member_keys(seed: int, members: int, copies: int = 1) -> Array:
+    """A key per member of a union, from (seed, MDP, copy) alone: independent of any chunking."""
+    root = jax.random.key(seed)
+    return jax.vmap(
+        lambda i: jax.random.fold_in(jax.random.fold_in(root, i // copies), i % copies)
+    )(jnp.arange(members * copies))
+
+
+def sample(mdp: Union, limits: Array, keys: Array, k: Array, samples: int) -> Array:
+    """s' ~ P(·|s, a) for every (s, a), ``samples`` times, [m, N, A], at iteration k.
+
+    The numbers depend on the member's key and k alone. They have 32 bits: a probability is met to
+    within 2⁻³³.
+    """
+    states, actions, branching = mdp.successors.shape
+    members = keys.shape[0]
+    shape = (samples, states // members, actions)
+
+    def bits(key: Array) -> Array:
+        return jax.random.bits(jax.random.fold_in(key, k), shape, jnp.uint32)
+
+    uniform = (jax.vmap(bits, out_axes=1)(keys).astype(jnp.float64) + 0.5) * 2.0**-32
+    uniform = uniform.reshape(samples, states, actions)
+    if branching > 32:
+        slot = jnp.sum(uniform[..., None] >= limits, -1)
+        one = jax.vmap(lambda i: jnp.take_along_axis(mdp.successors, i[..., None], -1)[..., 0])
+        return one(slot)
+    chosen = jnp.broadcast_to(mdp.successors[..., 0], uniform.shape)
+    for b in range(1, branching):
+        chosen = jnp.where(uniform >= limits[..., b - 1], mdp.successors[..., b], chosen)
+    return chosen

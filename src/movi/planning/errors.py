@@ -1,0 +1,285 @@
+"""The errors of a sampled run, exactly, and how the theory adds them up (Section 4).
+
+The error of iteration k is ε_k = (the sampled update) − (the exact update from the same tables):
+T̂_{π_k} q_{k−1} − T_{π_k} q_{k−1} for AVI and MoVI. SQL and DPP are analysed as recursions on ψ: for
+DPP the table is ψ_k, for SQL ψ_k = k q_k, so that its ε_k is k times the error of the table.
+"""
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from movi.errors import UserError
+from movi.mdp.model import FiniteMDP
+from movi.mdp.operators import Union, expected, select, union
+from movi.planning.engine import (
+    Scheme,
+    advance,
+    backups,
+    bootstraps,
+    exactly,
+    from_samples,
+    greedy,
+    member_keys,
+    sample,
+    start,
+    thresholds,
+)
+
+Array = Any
+
+
+class Trace(NamedTuple):
+    """Everything the bounds need of a sampled run of K iterations on M MDPs, from zero.
+
+    Attributes:
+      scheme: the scheme that ran.
+      policies: π_1, …, π_{K+1}, [K + 1, M, S]: π_k is used in iteration k.
+      q: q_0, …, q_K (ψ for DPP), [K + 1, M, S, A].
+      errors: ε_1, …, ε_K, [K, M, S, A].
+    """
+
+    scheme: Scheme
+    policies: np.ndarray
+    q: np.ndarray
+    errors: np.ndarray
+
+
+def trace(
+    mdps: FiniteMDP, scheme: Scheme, iterations: int, *, seed: int = 0, samples: int = 1
+) -> Trace:
+    """Run a scheme on a batch and keep every policy, table and error.
+
+    Memory: 2 K M S A numbers. The samples are those of :func:`movi.compare` with the same seed.
+    """
+    if mdps.batch is None:
+        raise UserError("mdps: a single MDP, expected a batch (count=1 makes one)")
+    if iterations < 1:
+        raise UserError(f"iterations: {iterations}, expected at least 1")
+    with jax.enable_x64(True):
+        device = union(mdps)
+        limits = jax.device_put(thresholds(mdps).reshape(*device.rewards.shape, -1))
+        keys = member_keys(seed, mdps.batch)
+        policies, q, errors = _trace(
+            device, limits, keys, scheme=scheme, iterations=iterations, samples=samples
+        )
+        shape = (mdps.batch, mdps.states)
+        return Trace(
+            scheme,
+            np.asarray(policies).reshape(-1, *shape),
+            np.asarray(q).reshape(-1, *shape, mdps.actions),
+            np.asarray(errors).reshape(-1, *shape, mdps.actions),
+        )
+
+
+@partial(jax.jit, static_argnames=("scheme", "iterations", "samples"))
+def _trace(
+    mdp: Union, limits: Array, keys: Array, *, scheme: Scheme, iterations: int, samples: int
+) -> tuple[Array, Array, Array]:
+    algorithm = scheme.algorithm
+    first = start(algorithm, *mdp.rewards.shape)
+
+    def iteration(tables: Any, k: Array) -> Any:
+        policy = greedy(algorithm, tables)
+        tables, error = sampled_iteration(scheme, tables, mdp, limits, keys, k, samples)
+        return tables, (policy, tables["q"][0], error)
+
+    last, (policies, q, errors) = jax.lax.scan(iteration, first, jnp.arange(1, iterations + 1))
+    policies = jnp.concatenate([policies, greedy(algorithm, last)[None]])
+    return policies, jnp.concatenate([first["q"][:1], q]), errors
+
+
+def sampled_iteration(
+    scheme: Scheme, tables: Any, mdp: Union, limits: Array, keys: Array, k: Array, samples: int
+) -> tuple[Any, Array]:
+    """Iteration k on samples: the tables after it, and its error ε_k, [N, A]."""
+    algorithm, rate = scheme.algorithm, scheme.rate(k)
+    v = bootstraps(algorithm, tables)
+
+    def made_with(read: Any) -> Any:
+        return backups(algorithm, tables, jax.tree.map(read, v), mdp, rate)
+
+    new = made_with(from_samples(sample(mdp, limits, keys, k, samples)))
+    error = new["q"] - made_with(exactly(mdp))["q"]
+    if algorithm.lags == 2:  # SQL is analysed in ψ_k = q_k / (1 − β_k), that is k q_k
+        error = error / (1 - rate)
+    return advance(tables, new), error
+
+
+def applied(mdp: Union, policy: Array, x: Array) -> Array:
+    """P_π x for x [N, A] or [N, A, J]: one matrix-vector product (J of them), no matrix."""
+    if x.ndim == 2:
+        return expected(mdp.successors, mdp.probabilities, select(x, policy))
+    chosen = select(x, policy)  # [N, J]
+    branches = range(mdp.successors.shape[-1])
+    terms = (mdp.probabilities[..., b, None] * chosen[mdp.successors[..., b]] for b in branches)
+    return sum(terms)
+
+
+def cumulative(errors: np.ndarray) -> np.ndarray:
+    """E_k = −Σ_{j ≤ k} ε_j, for k = 1..K (first axis)."""
+    return -np.cumsum(errors, 0)
+
+
+class ErrorSums(NamedTuple):
+    """What Theorem 1 and its norms need of a MoVI run, for n = 1..K with k = n − 1.
+
+    Attributes:
+      weighted: Σ_{j<k} γ^j E'_{k,j}, [K, M, S, A].
+      initial: Σ_{j≤k} γ^j P_{j:1}(T_{π_1} q_0 − q_0), [K, M, S, A].
+    """
+
+    weighted: np.ndarray
+    initial: np.ndarray
+
+
+def error_sums(mdps: FiniteMDP, run: Trace) -> ErrorSums:
+    """The two vectors of Theorem 1, by recursions of one matrix-vector product per iteration.
+
+    Exchanging the sums, Σ_{j<k} γ^j E'_{k,j} = −Σ_{t≤k} y_t with
+    y_t = γ P_{π_t} y_{t−1} + (I − γ P_{π_t}) ε_t: time K, memory for the results only.
+    """
+    with jax.enable_x64(True):
+        weighted, initial = _error_sums(
+            union(mdps), *_flat(run), run.q[0].reshape(-1, mdps.actions)
+        )
+        shape = run.errors.shape
+        return ErrorSums(np.asarray(weighted).reshape(shape), np.asarray(initial).reshape(shape))
+
+
+@jax.jit
+def _error_sums(mdp: Union, policies: Array, errors: Array, q0: Array) -> tuple[Array, Array]:
+    def residual(policy: Array, q: Array) -> Array:  # T_π q − q
+        return mdp.rewards + mdp.discount * applied(mdp, policy, q) - q
+
+    def iteration(carry: Any, now: Any) -> Any:
+        y, total, z, initial = carry
+        policy, error = now
+        given = total, initial  # those of k = n − 1, before this iteration's error
+        y = mdp.discount * applied(mdp, policy, y) + error
+        y = y - mdp.discount * applied(mdp, policy, error)
+        z = mdp.discount * applied(mdp, policy, z)
+        return (y, total - y, z, initial + z), given
+
+    zero = jnp.zeros_like(q0)
+    z0 = residual(policies[0], q0)
+    return jax.lax.scan(iteration, (zero, zero, z0, z0), (policies, errors))[1]
+
+
+class WeightedNorms(NamedTuple):
+    """Σ_{j<k} γ^j ‖E'_{k,j}‖ for n = 1..K with k = n − 1, [K, M].
+
+    Attributes:
+      l1: in ‖·‖_{1,ν}.
+      sup: in ‖·‖∞.
+    """
+
+    l1: np.ndarray
+    sup: np.ndarray
+
+
+def _aged(mdp: Union, aged: Array, policy: Array, error: Array) -> Array:
+    """P_{i+j:i+1} x_i by age j = t − i, [N, A, J], moved on to t: x_t enters, the oldest leaves."""
+    fresh = error - mdp.discount * applied(mdp, policy, error)
+    return jnp.concatenate([fresh[..., None], applied(mdp, policy, aged)[..., :-1]], -1)
+
+
+def _flat(run: Trace) -> tuple[np.ndarray, np.ndarray]:
+    """π_1..π_K and ε_1..ε_K over the states of the union: [K, N] and [K, N, A]."""
+    iterations, actions = len(run.errors), run.errors.shape[-1]
+    return (
+        run.policies[:-1].reshape(iterations, -1),
+        run.errors.reshape(iterations, -1, actions),
+    )
+
+
+def weighted_error_norms(
+    mdps: FiniteMDP, run: Trace, *, nu: np.ndarray | None = None, precision: float = 1e-8
+) -> WeightedNorms:
+    """The sums of norms of the weighted errors E'_{k,j}, at every k.
+
+    With x_i = (I − γ P_{π_i}) ε_i, E'_{k,j} loses P_{i+j:i+1} x_i, i = k − j, at each k: all ages j
+    move on by one product with P_{π_k}. That is J products an iteration and 2 J vectors, where J
+    is the smallest age with γ^J ≤ ``precision`` (or K): time K J S A B, memory 2 J S A, per MDP.
+    For older ages the norm is bounded by Σ_i ‖x_i‖∞, whose share, at most γ^J/(1 − γ) of it, is
+    *added*: the result is an upper bound, above the exact sum by that share only. MDPs are done
+    side by side, one thread per core: none of these products is large enough to be split itself.
+    """
+    iterations, members = run.errors.shape[:2]
+    discount = float(np.max(mdps.discount))
+    ages = iterations
+    if discount == 0:
+        ages = 1
+    elif discount**iterations > 0:
+        ages = min(iterations, int(np.ceil(np.log(precision) / np.log(discount))))
+    weights = np.full(run.errors.shape[2:], 1 / np.prod(run.errors.shape[2:])) if nu is None else nu
+
+    def some(which: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        begin, end = int(which[0]), int(which[-1]) + 1
+        part = run._replace(policies=run.policies[:, begin:end], errors=run.errors[:, begin:end])
+        with jax.enable_x64(True):  # a setting of the thread
+            l1, sup = _weighted_error_norms(
+                union(mdps[begin:end]),
+                *_flat(part),
+                np.asarray(weights),
+                ages=max(1, ages),
+                members=end - begin,
+            )
+            return np.asarray(l1), np.asarray(sup)
+
+    cores = min(members, os.cpu_count() or 1)
+    with ThreadPoolExecutor(cores) as pool:
+        parts = list(pool.map(some, np.array_split(np.arange(members), cores)))
+    return WeightedNorms(*(np.concatenate(column, 1) for column in zip(*parts)))
+
+
+@partial(jax.jit, static_argnames=("ages", "members"))
+def _weighted_error_norms(
+    mdp: Union, policies: Array, errors: Array, weights: Array, *, ages: int, members: int
+) -> tuple[Array, Array]:
+    discount = jnp.broadcast_to(mdp.discount[:, 0], mdp.rewards.shape[:1])
+    gamma = discount.reshape(members, -1)[:, 0]
+    powers = gamma[:, None] ** jnp.arange(ages)  # [M, J]
+    tail = gamma**ages / (1 - gamma)
+
+    def per_member(x: Array) -> Array:
+        return x.reshape(members, *weights.shape, *x.shape[2:])
+
+    def iteration(carry: Any, now: Any) -> Any:
+        aged, sums, sizes = carry
+        policy, error = now
+        magnitudes = jnp.abs(per_member(sums))
+        sup = jnp.sum(powers * jnp.max(magnitudes, (1, 2)), -1)
+        l1 = jnp.sum(powers * jnp.einsum("sa,msaj->mj", weights, magnitudes), -1)
+        aged = _aged(mdp, aged, policy, error)
+        more = sizes + jnp.max(jnp.abs(per_member(aged[..., 0])), (1, 2))
+        return (aged, sums - aged, more), (l1 + tail * sizes, sup + tail * sizes)
+
+    zero = jnp.zeros((*mdp.rewards.shape, ages))
+    first = (zero, zero, jnp.zeros(members))
+    return jax.lax.scan(iteration, first, (policies, errors))[1]
+
+
+def weighted_errors(mdps: FiniteMDP, run: Trace, k: int) -> np.ndarray:
+    """E'_{k,j} for j = 0..k−1, [k, M, S, A]: k²/2 matrix-vector products, k vectors."""
+    with jax.enable_x64(True):
+        policies, errors = _flat(run)
+        result = _weighted_errors(union(mdps), policies[:k], errors[:k], k=k)
+        return np.moveaxis(np.asarray(result), -1, 0).reshape(k, *run.errors.shape[1:])
+
+
+@partial(jax.jit, static_argnames="k")
+def _weighted_errors(mdp: Union, policies: Array, errors: Array, *, k: int) -> Array:
+    def iteration(carry: Any, now: Any) -> Any:
+        aged, sums = carry
+        policy, error = now
+        aged = _aged(mdp, aged, policy, error)
+        return (aged, sums - aged), None
+
+    zero = jnp.zeros((*mdp.rewards.shape, k))
+    return jax.lax.scan(iteration, (zero, zero), (policies, errors))[0][1]

@@ -1,0 +1,103 @@
+"""‖q* − q_{π_k}‖ at every iteration, exactly: each distinct policy is evaluated once."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
+
+import numpy as np
+
+from movi.mdp import FiniteMDP, policy_values, weighted_norm
+from movi.mdp.exact import DIRECT
+
+_SYSTEMS = 1 << 17  # entries of the linear systems in memory at a time, per thread
+
+
+class Losses(NamedTuple):
+    """Norms of q* − q_π, one entry per policy that was asked for.
+
+    Attributes:
+      l1: ‖·‖_{1,μ} under the uniform distribution.
+      sup: ‖·‖_∞.
+    """
+
+    l1: np.ndarray
+    sup: np.ndarray
+
+
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The indices of the distinct rows of [N, S], and for each row its place among them.
+
+    By a 64-bit hash; should two different rows ever share it, by a full sort.
+    """
+    multipliers = np.random.default_rng(0).integers(1, 2**63, rows.shape[1], np.uint64) | 1
+    hashes = np.zeros(len(rows), np.uint64)
+    for column, multiplier in zip(rows.T, multipliers):
+        hashes += (column.astype(np.uint64) + 1) * multiplier
+        hashes ^= hashes >> np.uint64(29)
+    _, first, place = np.unique(hashes, return_index=True, return_inverse=True)
+    if not (rows[first[place]] == rows).all():
+        _, first, place = np.unique(rows, axis=0, return_index=True, return_inverse=True)
+    return first, place.reshape(-1)
+
+
+def policy_losses(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -> Losses:
+    """Norms of q* − q_π for policies [N, S] of one MDP."""
+    first, place = distinct_rows(policies)
+    differences = _direct if mdp.states <= DIRECT else _matrix_free
+    l1, sup = np.empty(len(first)), np.empty(len(first))
+    at = 0
+    for difference in differences(mdp, optimal_q, policies[first]):
+        some = slice(at, at + len(difference))
+        l1[some], sup[some] = weighted_norm(difference), weighted_norm(difference, np.inf)
+        at = some.stop
+    return Losses(l1[place], sup[place])
+
+
+def _direct(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -> Iterator[np.ndarray]:
+    """q* − q_π, [n, S, A], some policies at a time, by linear systems.
+
+    They are solved for the difference itself, (I − γ P_π)(v* − v_π) = v* − q*(·, π), so that the
+    loss of a nearly optimal policy does not drown in the rounding of two large numbers. Few systems
+    at a time, in one buffer: they stay in the cache.
+    """
+    discounted = mdp.discount * mdp.dense().reshape(-1, mdp.states)  # γ P, a row per (s, a)
+    minus = -discounted
+    every = np.arange(mdp.states)
+    gaps = (optimal_q.max(1, keepdims=True) - optimal_q).reshape(-1)
+    rows = every * mdp.actions + policies  # [N, S]: which row of γ P each state follows
+    step = max(1, _SYSTEMS // mdp.states**2)
+    buffer = np.empty((min(step, len(rows)), mdp.states, mdp.states))
+    for begin in range(0, len(rows), step):
+        some = rows[begin : begin + step]
+        systems = np.take(minus, some, 0, out=buffer[: len(some)], mode="clip")
+        systems[:, every, every] += 1
+        difference = np.linalg.solve(systems, gaps[some][..., None])[..., 0]
+        yield (difference @ discounted.T).reshape(-1, mdp.states, mdp.actions)
+
+
+def _matrix_free(
+    mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray
+) -> Iterator[np.ndarray]:
+    """q* − q_π, [1, S, A], one policy at a time, for MDPs too large for linear systems."""
+    for policy in policies:
+        yield (optimal_q - policy_values(mdp, policy))[None]
+
+
+def batch_losses(
+    mdps: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray, pool: ThreadPoolExecutor
+) -> Losses:
+    """Norms for policies [..., M, S] of a batch of M MDPs, [..., M]; MDPs in parallel.
+
+    The linear solver releases the interpreter's lock, so threads are enough.
+    """
+    shape = policies.shape[:-1]
+    rows = policies.reshape(-1, *policies.shape[-2:])
+
+    def one(m: int) -> Losses:
+        return policy_losses(mdps[m], optimal_q[m], rows[:, m])
+
+    each = list(pool.map(one, range(rows.shape[1])))
+    return Losses(
+        np.stack([x.l1 for x in each], -1).reshape(shape),
+        np.stack([x.sup for x in each], -1).reshape(shape),
+    )

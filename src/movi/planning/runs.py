@@ -1,0 +1,110 @@
+"""Runs of several schemes on many MDPs with common random numbers, compiled, in chunks."""
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from movi.mdp.model import FiniteMDP
+from movi.mdp.operators import Union, union
+from movi.planning.engine import (
+    Read,
+    Scheme,
+    advance,
+    backups,
+    bootstraps,
+    exactly,
+    from_samples,
+    greedy,
+    member_keys,
+    sample,
+    start,
+    thresholds,
+)
+
+Array = Any
+
+
+class Chunk(NamedTuple):
+    """Some consecutive iterations of a run.
+
+    Attributes:
+      first: the iteration k of the first row.
+      policies: π_k of each scheme, [schemes, K, members, S]: the policy *used in* iteration k.
+    """
+
+    first: int
+    policies: Array
+
+
+def iterate(scheme: Scheme, tables: Any, read: Read, mdp: Union, k: Array) -> dict[str, Array]:
+    """Iteration k of one scheme: its tables after it."""
+    seen = {name: jax.tree.map(read, v) for name, v in bootstraps(scheme.algorithm, tables).items()}
+    return advance(tables, backups(scheme.algorithm, tables, seen, mdp, scheme.rate(k)))
+
+
+@partial(jax.jit, static_argnames=("schemes", "iterations", "samples"), donate_argnames="tables")
+def _chunk(
+    tables: Any,
+    first: Array,
+    mdp: Union,
+    limits: Array,
+    keys: Array,
+    *,
+    schemes: tuple[Scheme, ...],
+    iterations: int,
+    samples: int,
+) -> tuple[Any, Array]:
+    small = jnp.uint8 if mdp.rewards.shape[1] <= 256 else jnp.int32
+
+    def iteration(tables: Any, k: Array) -> tuple[Any, Array]:
+        read = from_samples(sample(mdp, limits, keys, k, samples)) if samples else exactly(mdp)
+        policies = [greedy(s.algorithm, t).astype(small) for s, t in zip(schemes, tables)]
+        tables = tuple(iterate(s, t, read, mdp, k) for s, t in zip(schemes, tables))
+        return tables, jnp.stack(policies)
+
+    tables, policies = jax.lax.scan(iteration, tables, first + jnp.arange(iterations))
+    return tables, jnp.moveaxis(policies, 0, 1).reshape(len(schemes), iterations, keys.shape[0], -1)
+
+
+def run(
+    mdp: FiniteMDP,
+    schemes: Sequence[Scheme],
+    iterations: int,
+    *,
+    seed: int = 0,
+    copies: int = 1,
+    samples: int = 1,
+    chunk: int = 500,
+) -> Iterator[Chunk]:
+    """Yield the policies of iterations 1..K of every scheme, ``chunk`` iterations at a time.
+
+    All schemes see the same sampled successors. ``copies`` runs every MDP with as many independent
+    seeds; ``samples = 0`` is the exact scheme. Neither chunk sizes nor how many MDPs run together
+    change a result. A chunk's arrays may still be in computation when it is yielded, so that a
+    caller can work on one while the next is computed.
+    """
+    with jax.enable_x64(True):
+        device = union(mdp, copies)
+        members = (mdp.batch or 1) * copies
+        limits = np.repeat(thresholds(mdp).reshape(mdp.batch or 1, -1), copies, 0)
+        limits = jax.device_put(limits.reshape(*device.rewards.shape, mdp.branching - 1))
+        keys = member_keys(seed, mdp.batch or 1, copies)
+        states = members * mdp.states
+        tables = tuple(start(s.algorithm, states, mdp.actions) for s in schemes)
+    for first in range(1, iterations + 1, chunk):
+        with jax.enable_x64(True):
+            tables, policies = _chunk(
+                tables,
+                jnp.asarray(first),
+                device,
+                limits,
+                keys,
+                schemes=tuple(schemes),
+                iterations=min(chunk, iterations + 1 - first),
+                samples=samples,
+            )
+        yield Chunk(first, policies)

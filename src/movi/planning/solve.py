@@ -1,0 +1,229 @@
+"""Solve one MDP with one scheme, with a certificate."""
+
+from functools import partial
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from movi.errors import UserError
+from movi.mdp import FiniteMDP, policy_values
+from movi.mdp.exact import certify
+from movi.mdp.operators import Union, compiled, union
+from movi.planning.engine import (
+    Scheme,
+    advance,
+    backups,
+    bootstraps,
+    exactly,
+    from_samples,
+    greedy,
+    member_keys,
+    sample,
+    start,
+    thresholds,
+)
+from movi.planning.schemes import scheme as named
+from movi.progress import bar
+from movi.schedules import Schedule
+from movi.targets import Algorithm
+
+Array = Any
+_CHUNK = 100  # iterations between two looks at the progress bar
+
+
+class Solution(NamedTuple):
+    """What a scheme found.
+
+    Attributes:
+      q: [S, A], within ``bound`` of q* in the sup norm.
+      policy: [S], π_{K+1}: greedy with respect to the scheme's own table after K iterations.
+      bound: a proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run).
+      iterations: K.
+      converged: whether ``bound`` is within the tolerance that was asked for.
+      tolerance: that tolerance, or None if a number of iterations was asked for instead.
+      scheme: its name.
+    """
+
+    q: np.ndarray
+    policy: np.ndarray
+    bound: float
+    iterations: int
+    converged: bool
+    tolerance: float | None
+    scheme: str
+
+
+class PolicyValue(NamedTuple):
+    """What a policy is worth.
+
+    Attributes:
+      q: q_π, [S, A].
+      mean: the mean of v_π over all states.
+      loss_bound: a proven bound on ‖q* − q_π‖∞.
+    """
+
+    q: np.ndarray
+    mean: float
+    loss_bound: float
+
+
+def solve(
+    mdp: FiniteMDP,
+    scheme: str | Algorithm = "avi",
+    *,
+    sampled: bool = False,
+    samples: int = 1,
+    iterations: int | None = None,
+    tolerance: float | None = None,
+    seed: int = 0,
+    beta: Schedule | None = None,
+    progress: bool = False,
+) -> Solution:
+    """Run a scheme on one MDP until its certificate reaches the tolerance.
+
+    Args:
+      mdp: the model.
+      scheme: avi, movi, sql, dpp, or an algorithm of your own.
+      sampled: sample successors instead of taking expectations over them.
+      samples: how many per (s, a) and iteration, when sampled.
+      iterations: at most this many (default: 10,000).
+      tolerance: stop when the bound on ‖q − q*‖∞ is at most this. Default: 1e-6 for the exact
+        scheme; a sampled one runs all its iterations unless a tolerance is given.
+      seed: of the samples.
+      beta: β_k of MoVI and SQL; k/(k+1) by default.
+      progress: whether to draw a bar on a terminal.
+
+    >>> import movi
+    >>> solution = solve(movi.garnet(30, 4, 4, seed=0), "avi")
+    >>> solution.converged, solution.bound <= 1e-6
+    (True, True)
+    """
+    limit = 10_000 if iterations is None else iterations
+    if tolerance is None and not sampled:
+        tolerance = 1e-6
+    _check(mdp, limit, samples, tolerance, seed)
+    chosen = named(scheme, beta)
+    goal = 0.0 if tolerance is None else float(tolerance)
+    with jax.enable_x64(True), bar("iterations", limit, show=progress) as move:
+        device = union(mdp)
+        limits = jax.device_put(thresholds(mdp)) if sampled else None
+        keys = member_keys(seed, 1)
+        tables: Any = start(chosen.algorithm, mdp.states, mdp.actions)
+        done, bound = 0, np.inf
+        while done < limit and not bound <= goal:
+            many = min(_CHUNK, limit - done)
+            common = {"scheme": chosen, "iterations": many}
+            if sampled:
+                tables = _sampled(tables, done + 1, device, limits, keys, samples=samples, **common)
+                made = many
+                if tolerance is not None or done + many == limit:
+                    q, bound = _best_certificate(chosen, tables, device)
+            else:
+                tables, made, v, bound = _exact(tables, done + 1, device, goal, **common)
+                made = int(made)
+            bound = float(bound)
+            move(made)
+            done += made
+        if not sampled:
+            q, proven = _certificate(device, v)
+            bound = float(proven)
+        policy = np.asarray(greedy(chosen.algorithm, tables), np.int32)
+        return Solution(
+            q=np.asarray(q),
+            policy=policy,
+            bound=bound,
+            iterations=done,
+            converged=bool(tolerance is not None and bound <= tolerance),
+            tolerance=tolerance,
+            scheme=chosen.algorithm.name,
+        )
+
+
+def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
+    """Evaluate a solution's policy; ‖q* − q_π‖ ≤ ‖q* − q‖ + ‖q − q_π‖ bounds its loss."""
+    tolerance = 1e-10 if solution.tolerance is None else max(1e-10, solution.tolerance / 10)
+    q = policy_values(mdp, solution.policy, tolerance=tolerance)
+    mean = float(q[np.arange(mdp.states), solution.policy].mean())
+    return PolicyValue(q, mean, solution.bound + float(np.abs(solution.q - q).max()) + tolerance)
+
+
+def _first(seen: Any) -> Array:
+    """A scheme's estimate of the states' values: what its targets read first; see `targets`."""
+    return jax.tree.leaves(seen)[0]
+
+
+@partial(compiled, static_argnames=("scheme", "iterations"), donate_argnames="tables")
+def _exact(
+    tables: Any, first: Array, mdp: Union, goal: Array, *, scheme: Scheme, iterations: int
+) -> tuple[Any, Array, Array, Array]:
+    """Iterate until certified; the tables, how many iterations, the last v and its bound."""
+    read = exactly(mdp)
+
+    def unfinished(carry: Any) -> Array:
+        _, made, _, bound = carry
+        return (made < iterations) & (bound > goal)
+
+    def iteration(carry: Any) -> Any:
+        tables, made, _, _ = carry
+        v = bootstraps(scheme.algorithm, tables)
+        seen = jax.tree.map(read, v)
+        new = backups(scheme.algorithm, tables, seen, mdp, scheme.rate(first + made))
+        # The sweep that updates the tables also certifies the values that it started from.
+        bound = certify(mdp, _first(v), mdp.rewards + mdp.discount * _first(seen))[1]
+        return advance(tables, new), made + 1, _first(v), bound
+
+    v = jnp.zeros(mdp.rewards.shape[0])
+    return jax.lax.while_loop(unfinished, iteration, (tables, 0, v, jnp.inf))
+
+
+@partial(jax.jit, static_argnames=("scheme", "iterations", "samples"), donate_argnames="tables")
+def _sampled(
+    tables: Any,
+    first: Array,
+    mdp: Union,
+    limits: Array,
+    keys: Array,
+    *,
+    scheme: Scheme,
+    iterations: int,
+    samples: int,
+) -> Any:
+    def iteration(i: Array, tables: Any) -> Any:
+        read = from_samples(sample(mdp, limits, keys, first + i, samples))
+        seen = jax.tree.map(read, bootstraps(scheme.algorithm, tables))
+        return advance(tables, backups(scheme.algorithm, tables, seen, mdp, scheme.rate(first + i)))
+
+    return jax.lax.fori_loop(0, iterations, iteration, tables)
+
+
+@compiled
+def _certificate(mdp: Union, v: Array) -> tuple[Array, Array]:
+    return certify(mdp, v, mdp.rewards + mdp.discount * exactly(mdp)(v))
+
+
+def _best_certificate(scheme: Scheme, tables: Any, mdp: Union) -> tuple[Array, Array]:
+    """The better of two: from what the targets read, and from the maximum of the acting table.
+
+    MoVI's q_k carries the whole error of its last sample, while h_k averages errors out.
+    """
+    candidates = (
+        _first(bootstraps(scheme.algorithm, tables)),
+        jnp.max(tables[scheme.algorithm.acts_on][0], -1),
+    )
+    return min((_certificate(mdp, v) for v in candidates), key=lambda pair: float(pair[1]))
+
+
+def _check(
+    mdp: FiniteMDP, iterations: int, samples: int, tolerance: float | None, seed: int
+) -> None:
+    if mdp.batch is not None:
+        raise UserError("mdp: a batch, expected one MDP; solve its members one by one")
+    for name, value in (("iterations", iterations), ("samples", samples)):
+        if value < 1:
+            raise UserError(f"{name}: {value}, expected at least 1")
+    if tolerance is not None and not 0 < tolerance < np.inf:
+        raise UserError(f"tolerance: {tolerance}, expected a positive number")
+    if seed < 0:
+        raise UserError(f"seed: {seed}, expected at least 0")

@@ -1,0 +1,34 @@
+"""One progress bar: drawn on a terminal, silent anywhere else."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def bar(description: str, total: int, *, show: bool = True) -> Iterator[Callable[[int], None]]:
+    """Yield ``advance(steps)``; on a terminal it moves a bar with speed and time left."""
+    if not (show and sys.stderr.isatty()):
+        yield lambda steps: None
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=Console(stderr=True)) as progress:
+        task = progress.add_task(description, total=total)
+        yield lambda steps: progress.advance(task, steps)

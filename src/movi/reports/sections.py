@@ -1,0 +1,133 @@
+"""What goes on the page, as data: sections, their figures, and the claims judged beside them.
+
+A new part of the report is a new ``Section`` in ``SECTIONS``: a function that loads its data from a
+results directory (None if there are none), and its figures, each with the verdicts that belong to
+it. Nothing else needs to change.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from movi.reports import figures, verdicts
+from movi.reports.charts import Figure
+from movi.reports.tables import (
+    Provenance,
+    read_assumption,
+    read_bounds,
+    read_compare,
+    read_provenance,
+)
+from movi.reports.verdicts import Verdict
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A section's data and where they came from."""
+
+    data: Any
+    """Whatever the section's figures and verdicts take."""
+    files: tuple[Path, ...]
+    """The files that the page links to."""
+    provenance: Provenance | None = None
+    """What made them, if it is recorded."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A figure and the claims that it illustrates."""
+
+    figure: Callable[[Any], Figure | None]
+    """Draws the data; None if they lack what it draws."""
+    verdicts: tuple[Callable[[Any], Verdict], ...]
+    """Judge the data."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """A part of the page."""
+
+    name: str
+    """Its anchor."""
+    title: str
+    """Its heading."""
+    intro: str
+    """What it is about, in a sentence or two."""
+    made_by: str
+    """The command that makes its data."""
+    load: Callable[[Path], Loaded | None]
+    """Its data in a results directory; None if there are none, UserError if they are not good."""
+    entries: tuple[Entry, ...]
+    """Its figures."""
+
+
+def csv_loader(name: str, read: Callable[[Path], Any]) -> Callable[[Path], Loaded | None]:
+    """A loader of ``name.csv`` and its ``name.json``."""
+
+    def load(directory: Path) -> Loaded | None:
+        path, beside = directory / f"{name}.csv", directory / f"{name}.json"
+        if not path.exists():
+            return None
+        files = (path, beside) if beside.exists() else (path,)
+        return Loaded(read(path), files, read_provenance(beside))
+
+    return load
+
+
+SECTIONS: tuple[Section, ...] = (
+    Section(
+        name="schemes",
+        title="Sampled schemes on Garnets",
+        intro=(
+            "Random MDPs with a generative model: every iteration replaces the Bellman operator by "
+            "one sampled next state per state and action. The error of a scheme at iteration k is "
+            "‖q* − q_π‖₁, the average of |q* − q_π| over states and actions, where π is the policy "
+            "of that iteration and q_π its exact value."
+        ),
+        made_by="movi garnets compare",
+        load=csv_loader("compare", read_compare),
+        entries=(
+            Entry(figures.movi_vs_avi, (verdicts.momentum_converges,)),
+            Entry(figures.schemes_mean, (verdicts.schemes_agree,)),
+            Entry(figures.schemes_std, (verdicts.spread_shrinks,)),
+        ),
+    ),
+    Section(
+        name="assumption",
+        title="The assumption behind Proposition 1",
+        intro=(
+            "Assumption 1 says that errors stay centred when they are multiplied by the kernels of "
+            "later policies. The estimate ε̄(l, N) restarts MoVI N times from the same q_j, runs "
+            "it for l steps, and takes the largest entry of the averaged, weighted error."
+        ),
+        made_by="movi garnets assumption",
+        load=csv_loader("assumption", read_assumption),
+        entries=(
+            Entry(
+                figures.assumption_mean,
+                (verdicts.assumption_vanishes, verdicts.kernels_reduce_errors),
+            ),
+            Entry(figures.assumption_std, (verdicts.assumption_spread_vanishes,)),
+        ),
+    ),
+    Section(
+        name="bounds",
+        title="The bounds",
+        intro=(
+            "Along the same kind of runs the errors are known exactly, and so is every term of the "
+            "paper's bounds on the loss q* − q_π. Each bound is drawn beside what it bounds."
+        ),
+        made_by="movi garnets bounds",
+        load=csv_loader("bounds", read_bounds),
+        entries=(
+            Entry(figures.bounds, (verdicts.movi_bounds_hold,)),
+            Entry(
+                figures.bounds_schemes,
+                (verdicts.averaging_shrinks_bound, verdicts.scheme_bounds_hold),
+            ),
+            Entry(figures.constant_beta, (verdicts.constant_beta_leaves_error,)),
+        ),
+    ),
+)
+"""The tabular half of the report."""

@@ -1,0 +1,239 @@
+"""Results files, read and checked: CSV tables and the provenance beside them.
+
+A mistake in a file is one line that names the file, the place, the value and what was expected.
+"""
+
+import csv
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from movi.errors import UserError
+
+Array = NDArray[np.float64]
+"""A column of numbers."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A CSV file's columns, all of one length and at least one row."""
+
+    path: Path
+    """Where it was read: the name that errors give."""
+    numbers: Mapping[str, Array]
+    """The columns of numbers, in the file's order."""
+    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """The columns of words."""
+
+
+@dataclass(frozen=True)
+class Compare:
+    """``compare.csv``: the loss ‖q* − q_{π_k}‖₁ of each scheme, over MDPs."""
+
+    iteration: Array
+    """k, strictly increasing."""
+    mean: Mapping[str, Array]
+    """By scheme: the mean over MDPs at each iteration."""
+    std: Mapping[str, Array]
+    """By scheme: the standard deviation over MDPs."""
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """``assumption.csv``: the estimate ε̄_{l,N} over MDPs."""
+
+    n: Array
+    """N, strictly increasing."""
+    mean: Mapping[int, Array]
+    """By l: the mean over MDPs at each N."""
+    std: Mapping[int, Array]
+    """By l: the standard deviation over MDPs."""
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """``bounds.csv``: losses and bounds by column name; which are there is the file's choice."""
+
+    iteration: Array
+    """k, strictly increasing."""
+    columns: Mapping[str, Array]
+    """By column name. A bound may be infinite, a loss may not be NaN."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What made a results file: the JSON beside it."""
+
+    command: str = ""
+    """The command line."""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Every setting, possibly nested."""
+    seed: int | None = None
+    """The seed of all randomness."""
+    version: str = ""
+    """This package's version."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    """Versions of what it ran on."""
+    seconds: float | None = None
+    """How long it took."""
+
+
+def _number(path: Path, line: int, column: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if math.isnan(value):
+        raise UserError(f"{path}: line {line}, column {column!r}: {text!r}, expected a number")
+    return value
+
+
+def read_table(path: Path, required: Sequence[str], words: Sequence[str] = ()) -> Table:
+    """The table in a CSV file with a header line; columns not in ``words`` are numbers.
+
+    Columns beyond ``required`` and ``words`` are read too. Infinity is a number, NaN is not.
+    """
+    try:
+        with path.open(encoding="utf-8-sig", newline="") as file:
+            rows = list(csv.reader(file))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise UserError(f"{path}: cannot be read as a CSV table ({error})") from error
+    if not rows or not any(rows[0]):
+        raise UserError(f"{path}: empty, expected a header line with columns {_listed(required)}")
+    header = [name.strip() for name in rows[0]]
+    for name in (*required, *words):
+        if name not in header:
+            raise UserError(f"{path}: no column {name!r}, found {_listed(header)}")
+    for name in header:
+        if header.count(name) > 1:
+            raise UserError(f"{path}: column {name!r} occurs twice")
+    body = [(line, row) for line, row in enumerate(rows[1:], start=2) if row]
+    if not body:
+        raise UserError(f"{path}: a header and no rows, expected at least one row")
+    for line, row in body:
+        if len(row) != len(header):
+            raise UserError(f"{path}: line {line} has {len(row)} values, expected {len(header)}")
+    numbers: dict[str, Array] = {}
+    texts: dict[str, tuple[str, ...]] = {}
+    for i, name in enumerate(header):
+        if name in words:
+            texts[name] = tuple(row[i].strip() for _, row in body)
+        else:
+            numbers[name] = np.array([_number(path, line, name, row[i]) for line, row in body])
+    return Table(path, numbers, texts)
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names) if names else "none"
+
+
+def _check_norms(table: Table, columns: Sequence[str], *, finite: bool = True) -> None:
+    """Norms are at least 0, and finite unless they are bounds."""
+    expected = "a finite number of at least 0" if finite else "a number of at least 0"
+    for name in columns:
+        values = table.numbers[name]
+        bad = values < 0
+        if finite:
+            bad |= ~np.isfinite(values)
+        if bad.any():
+            value = float(values[bad][0])
+            raise UserError(f"{table.path}: column {name!r}: {value!r}, expected {expected}")
+
+
+def _check_counter(table: Table, name: str, values: Array, of: str = "") -> None:
+    """Iterations and sample counts: whole numbers from 1, strictly increasing."""
+    where = f"{table.path}: column {name!r}{of}"
+    bad = ~np.isfinite(values) | (values < 1) | (values != np.floor(values))
+    if bad.any():
+        raise UserError(f"{where}: {float(values[bad][0])!r}, expected a whole number from 1")
+    back = np.flatnonzero(np.diff(values) <= 0)
+    if back.size:
+        before, after = values[back[0]], values[back[0] + 1]
+        raise UserError(f"{where}: {after:.0f} after {before:.0f}, expected increasing numbers")
+
+
+def _same_grid(table: Table, name: str, grids: Mapping[Any, Array], what: str) -> Array:
+    """The one grid that all groups share."""
+    first, grid = next(iter(grids.items()))
+    for key, other in grids.items():
+        _check_counter(table, name, other, f" of {what} {key}")
+        if other.shape != grid.shape or (other != grid).any():
+            raise UserError(
+                f"{table.path}: {what} {key} has {other.size} rows up to {name} {other[-1]:.0f}, "
+                f"expected the {grid.size} rows of {what} {first}"
+            )
+    return grid
+
+
+def read_compare(path: Path) -> Compare:
+    """``compare.csv``: scheme, iteration, l1_mean, l1_std; other columns are ignored."""
+    table = read_table(path, ("iteration", "l1_mean", "l1_std"), words=("scheme",))
+    _check_norms(table, ("l1_mean", "l1_std"))
+    schemes = np.array(table.words["scheme"])
+    rows = {name: schemes == name for name in dict.fromkeys(table.words["scheme"])}
+    iteration, mean, std = (table.numbers[name] for name in ("iteration", "l1_mean", "l1_std"))
+    return Compare(
+        _same_grid(table, "iteration", {s: iteration[r] for s, r in rows.items()}, "scheme"),
+        {scheme: mean[row] for scheme, row in rows.items()},
+        {scheme: std[row] for scheme, row in rows.items()},
+    )
+
+
+def read_assumption(path: Path) -> Assumption:
+    """``assumption.csv``: l, n, mean, std."""
+    table = read_table(path, ("l", "n", "mean", "std"))
+    _check_norms(table, ("mean", "std"))
+    ls, n, mean, std = (table.numbers[name] for name in ("l", "n", "mean", "std"))
+    bad = ~np.isfinite(ls) | (ls < 0) | (ls != np.floor(ls))
+    if bad.any():
+        raise UserError(f"{path}: column 'l': {float(ls[bad][0])!r}, expected a whole number")
+    rows = {int(value): ls == value for value in np.unique(ls)}
+    return Assumption(
+        _same_grid(table, "n", {value: n[row] for value, row in rows.items()}, "l ="),
+        {value: mean[row] for value, row in rows.items()},
+        {value: std[row] for value, row in rows.items()},
+    )
+
+
+def read_bounds(path: Path) -> Bounds:
+    """``bounds.csv``: iteration and any columns of losses and bounds."""
+    table = read_table(path, ("iteration",))
+    columns = {name: column for name, column in table.numbers.items() if name != "iteration"}
+    if not columns:
+        raise UserError(f"{path}: no column beside 'iteration', expected losses and bounds")
+    _check_norms(table, tuple(columns), finite=False)
+    _check_counter(table, "iteration", table.numbers["iteration"])
+    return Bounds(table.numbers["iteration"], columns)
+
+
+def read_provenance(path: Path) -> Provenance | None:
+    """The provenance in a JSON file; None if there is none. Unknown keys are ignored."""
+    if not path.exists():
+        return None
+    try:
+        raw = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
+        raise UserError(f"{path}: cannot be read as JSON ({error})") from error
+    if not isinstance(raw, dict):
+        raise UserError(f"{path}: {type(raw).__name__}, expected a JSON object")
+    expected: dict[str, tuple[type, ...]] = {
+        "command": (str,),
+        "config": (dict,),
+        "seed": (int, type(None)),
+        "version": (str,),
+        "versions": (dict,),
+        "seconds": (int, float, type(None)),
+    }
+    known = {key: raw[key] for key in expected if key in raw}
+    for key, value in known.items():
+        if not isinstance(value, expected[key]) or isinstance(value, bool):
+            raise UserError(f"{path}: {key!r}: {value!r}, expected {expected[key][0].__name__}")
+    if "versions" in known:
+        known["versions"] = {key: str(value) for key, value in known["versions"].items()}
+    return Provenance(**known)

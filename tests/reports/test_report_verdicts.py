@@ -1,0 +1,213 @@
+"""Every verdict on data that confirm the claim, data that do not, and data that cannot tell."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import synthetic_results as synthetic
+
+from movi.reports import verdicts
+from movi.reports.tables import Assumption, Bounds, Compare
+from movi.reports.verdicts import Verdict, number
+
+
+def _with_mean(data: Compare, **curves: np.ndarray) -> Compare:
+    return replace(data, mean={**data.mean, **curves})
+
+
+def _with_columns(data: Bounds, **columns: np.ndarray) -> Bounds:
+    return replace(data, columns={**data.columns, **columns})
+
+
+def _without(data: Bounds, *names: str) -> Bounds:
+    return replace(data, columns={k: v for k, v in data.columns.items() if k not in names})
+
+
+@pytest.fixture(scope="module")
+def compare() -> Compare:
+    return synthetic.compare()
+
+
+@pytest.fixture(scope="module")
+def assumption() -> Assumption:
+    return synthetic.assumption()
+
+
+@pytest.fixture(scope="module")
+def bounds() -> Bounds:
+    return synthetic.bounds()
+
+
+def test_words() -> None:
+    assert [Verdict("", "", c).word for c in (True, False, None)] == [
+        "Confirmed",
+        "Not confirmed",
+        "Not decided",
+    ]
+    assert Verdict("", "", np.bool_(True)).confirmed is True
+    assert [number(v) for v in (2.9e-7, 0.0, 123456.0, 3e8)] == [
+        "2.90e-7",
+        "0",
+        "123,000",
+        "3.00e8",
+    ]
+
+
+class TestMomentumConverges:
+    def test_confirmed_when_avi_stays_and_movi_falls(self, compare: Compare) -> None:
+        verdict = verdicts.momentum_converges(compare)
+        assert verdict.confirmed is True
+        late = compare.mean["avi"][5000:]
+        assert f"between {number(late.min())} and {number(late.max())}" in verdict.seen
+        assert f"ending at {number(compare.mean['movi'][-1])}" in verdict.seen
+
+    def test_not_confirmed_when_avi_converges_too(self, compare: Compare) -> None:
+        data = _with_mean(compare, avi=compare.mean["sql"])
+        assert verdicts.momentum_converges(data).confirmed is False
+
+    def test_not_confirmed_when_movi_stalls(self, compare: Compare) -> None:
+        data = _with_mean(compare, movi=np.maximum(compare.mean["movi"], 0.05))
+        assert verdicts.momentum_converges(data).confirmed is False
+
+    def test_not_confirmed_when_avi_is_high_but_does_not_oscillate(self, compare: Compare) -> None:
+        data = _with_mean(compare, avi=np.full(compare.iteration.size, 1.3))
+        assert verdicts.momentum_converges(data).confirmed is False
+
+    def test_not_decided_by_a_short_run_or_without_avi(self, compare: Compare) -> None:
+        short = verdicts.momentum_converges(synthetic.compare(50))
+        assert short.confirmed is None
+        assert "50 iterations" in short.seen
+        only = replace(compare, mean={"movi": compare.mean["movi"]})
+        assert verdicts.momentum_converges(only).seen == "The data do not have AVI."
+
+    def test_a_run_of_100_iterations_can_be_judged(self) -> None:
+        assert verdicts.momentum_converges(synthetic.compare(100)).confirmed is not None
+
+
+class TestSchemesAgree:
+    def test_confirmed_when_three_fall_together(self, compare: Compare) -> None:
+        assert verdicts.schemes_agree(compare).confirmed is True
+
+    def test_the_factor_is_the_one_in_the_data(self, compare: Compare) -> None:
+        movi = compare.mean["movi"]
+        data = _with_mean(compare, sql=1.5 * movi, dpp=1.2 * movi)
+        # 0.001 of AVI's level is added to both before the ratio: 1.5 is not quite reached.
+        assert "within a factor of 1.5 " in verdicts.schemes_agree(data).seen
+
+    def test_not_confirmed_when_one_is_three_times_slower(self, compare: Compare) -> None:
+        data = _with_mean(compare, sql=3 * compare.mean["movi"])
+        assert verdicts.schemes_agree(data).confirmed is False
+
+    def test_not_confirmed_when_one_never_gets_there(self, compare: Compare) -> None:
+        data = _with_mean(compare, dpp=compare.mean["avi"])
+        verdict = verdicts.schemes_agree(data)
+        assert verdict.confirmed is False
+        assert "never reached by DPP" in verdict.seen
+
+    def test_errors_of_exactly_zero_are_alike(self, compare: Compare) -> None:
+        zeroed = {
+            s: np.where(compare.iteration > 2000, 0.0, compare.mean[s])
+            for s in ("movi", "sql", "dpp")
+        }
+        assert verdicts.schemes_agree(_with_mean(compare, **zeroed)).confirmed is True
+
+    def test_not_decided_without_sql(self, compare: Compare) -> None:
+        data = replace(compare, mean={s: c for s, c in compare.mean.items() if s != "sql"})
+        assert verdicts.schemes_agree(data).confirmed is None
+
+
+def test_spread_shrinks_on_all_outcomes(compare: Compare) -> None:
+    assert verdicts.spread_shrinks(compare).confirmed is True
+    wide = replace(compare, std={**compare.std, "sql": compare.std["avi"]})
+    assert verdicts.spread_shrinks(wide).confirmed is False
+    assert verdicts.spread_shrinks(synthetic.compare(20)).confirmed is None
+
+
+class TestAssumption:
+    def test_vanishing_like_a_mean_of_centred_errors_is_confirmed(
+        self, assumption: Assumption
+    ) -> None:
+        assert verdicts.assumption_vanishes(assumption).confirmed is True
+        assert verdicts.assumption_spread_vanishes(assumption).confirmed is True
+
+    def test_the_slope_is_the_exponent(self) -> None:
+        n = np.arange(1.0, 201)
+        exact = Assumption(n, {0: 2 * n**-0.5, 1: n**-0.75}, {0: n**-0.5})
+        assert "power of −0.50, −0.75 " in verdicts.assumption_vanishes(exact).seen
+
+    def test_a_bias_that_stays_is_not_confirmed(self, assumption: Assumption) -> None:
+        biased = {**assumption.mean, 5: assumption.mean[5] + 0.2}
+        assert verdicts.assumption_vanishes(replace(assumption, mean=biased)).confirmed is False
+        wide = {**assumption.std, 5: assumption.std[5] + 0.2}
+        data = replace(assumption, std=wide)
+        assert verdicts.assumption_spread_vanishes(data).confirmed is False
+
+    def test_three_restarts_do_not_decide(self) -> None:
+        assert verdicts.assumption_vanishes(synthetic.assumption(3)).confirmed is None
+
+    def test_zero_from_the_start_is_confirmed(self) -> None:
+        n = np.arange(1.0, 201)
+        zero = Assumption(n, {0: np.zeros(200)}, {0: np.zeros(200)})
+        assert verdicts.assumption_vanishes(zero).confirmed is True
+
+    def test_kernels_on_all_outcomes(self, assumption: Assumption) -> None:
+        verdict = verdicts.kernels_reduce_errors(assumption)
+        assert verdict.confirmed is True
+        assert "lower at each of the 200 values" in verdict.seen
+        once = assumption.mean[2].copy()
+        once[7] = assumption.mean[0][7]
+        data = replace(assumption, mean={**assumption.mean, 2: once})
+        assert verdicts.kernels_reduce_errors(data).confirmed is False
+        assert "not lower for l = 2 at 1 of the 200" in verdicts.kernels_reduce_errors(data).seen
+        lone = replace(assumption, mean={0: assumption.mean[0]})
+        assert verdicts.kernels_reduce_errors(lone).confirmed is None
+
+
+class TestBounds:
+    def test_bounds_above_the_loss_hold(self, bounds: Bounds) -> None:
+        assert verdicts.movi_bounds_hold(bounds).confirmed is True
+        assert verdicts.scheme_bounds_hold(bounds).confirmed is True
+
+    def test_one_iteration_above_the_bound_breaks_it_and_is_named(self, bounds: Bounds) -> None:
+        for loss, judge in (
+            ("loss_sup", verdicts.movi_bounds_hold),
+            ("dpp_loss_sup", verdicts.scheme_bounds_hold),
+        ):
+            column = bounds.columns[loss].copy()
+            column[41] = 1e6
+            verdict = judge(_with_columns(bounds, **{loss: column}))
+            assert verdict.confirmed is False
+            assert "broken at 1 of 10,000 iterations, first at k = 42" in verdict.seen
+
+    def test_equality_up_to_rounding_holds_and_tightness_is_reported(self, bounds: Bounds) -> None:
+        equal = _with_columns(bounds, theorem_1_sup=bounds.columns["loss_sup"] * (1 - 1e-12))
+        verdict = verdicts.movi_bounds_hold(equal)
+        assert verdict.confirmed is True
+        assert "Theorem 1: holds at all 10,000 iterations, bound ≥ 1 × loss" in verdict.seen
+
+    def test_an_infinite_bound_holds(self, bounds: Bounds) -> None:
+        infinite = _with_columns(bounds, corollary_1=np.full(10_000, np.inf))
+        assert verdicts.movi_bounds_hold(infinite).confirmed is True
+
+    def test_absent_columns_do_not_decide(self, bounds: Bounds) -> None:
+        some = _without(bounds, "loss_sup", "loss_l1")
+        assert verdicts.movi_bounds_hold(some).confirmed is None
+
+    def test_averaging_on_all_outcomes(self, bounds: Bounds) -> None:
+        assert verdicts.averaging_shrinks_bound(bounds).confirmed is True
+        flat = _with_columns(bounds, supremum=bounds.columns["avi_bound"])
+        assert verdicts.averaging_shrinks_bound(flat).confirmed is False
+        falling = _with_columns(bounds, avi_bound=bounds.columns["supremum"])
+        assert verdicts.averaging_shrinks_bound(falling).confirmed is False
+        assert verdicts.averaging_shrinks_bound(_without(bounds, "avi_bound")).confirmed is None
+
+    def test_constant_beta_on_all_outcomes(self, bounds: Bounds) -> None:
+        verdict = verdicts.constant_beta_leaves_error(bounds)
+        assert verdict.confirmed is True
+        assert "β = 0.9: 0.7" in verdict.seen
+        falls = _with_columns(bounds, **{"constant_beta_loss_0.9": bounds.columns["loss_sup"]})
+        assert verdicts.constant_beta_leaves_error(falls).confirmed is False
+        stays = _with_columns(bounds, loss_sup=np.full(10_000, 0.2))
+        assert verdicts.constant_beta_leaves_error(stays).confirmed is False
+        names = [name for name in bounds.columns if name.startswith("constant")]
+        assert verdicts.constant_beta_leaves_error(_without(bounds, *names)).confirmed is None

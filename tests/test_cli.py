@@ -1,0 +1,142 @@
+"""The command line: what it prints, what it writes, and how it says no."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import movi
+from movi.cli import COMMANDS, command
+
+
+def call(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "movi", *map(str, words)],
+        cwd=cwd,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, "COLUMNS": "200"},
+    )
+
+
+@pytest.fixture
+def garnet_file(tmp_path):
+    path = tmp_path / "garnet.npz"
+    movi.save_mdp(movi.garnet(20, 3, 2, seed=5), path)
+    return path
+
+
+@pytest.mark.parametrize("scheme", ["avi", "movi", "dpp"])
+def test_solve_writes_q_policy_and_a_bound_that_holds(garnet_file, tmp_path, scheme):
+    out = tmp_path / "solution.npz"
+    done = call("solve", garnet_file, "--scheme", scheme, "--out", out)
+    assert done.returncode == 0, done.stderr
+    with np.load(out) as solution:
+        assert set(solution.files) == {"q", "policy", "bound"}
+        assert solution["q"].shape == (20, 3)
+        assert solution["policy"].shape == (20,)
+        best = movi.optimum(movi.load_mdp(garnet_file)).q
+        assert np.abs(solution["q"] - best).max() <= solution["bound"] <= 1e-6
+        assert (best.max(1) - best[np.arange(20), solution["policy"]] < 1e-5).all()
+    assert f"{scheme} (exact)" in done.stdout
+    assert "tolerance 1e-06 reached" in done.stdout
+
+
+def test_a_sampled_solve_is_reproducible_and_says_how_it_was_made(garnet_file):
+    words = ("solve", garnet_file, "--scheme", "movi", "--sampled", "--iterations", 200)
+    first, again = call(*words, "--seed", 3), call(*words, "--seed", 3)
+    other = call(*words, "--seed", 4)
+    assert first.stdout == again.stdout != other.stdout
+    assert "sampled, m = 1, seed 3" in first.stdout
+    assert "200 iterations" in first.stdout
+
+
+def test_a_tolerance_that_is_not_reached_is_said(garnet_file):
+    done = call("solve", garnet_file, "--scheme", "sql", "--iterations", 5)
+    assert done.returncode == 0
+    assert "NOT reached" in done.stdout
+
+
+def test_garnet_writes_the_mdp_of_its_seed(tmp_path):
+    out = tmp_path / "g.npz"
+    assert call("garnet", "--states", 9, "--seed", 2, "--out", out).returncode == 0
+    read, made = movi.load_mdp(out), movi.garnet(9, seed=2)
+    assert (read.successors == made.successors).all()
+    assert (read.probabilities == made.probabilities).all()
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["bogus"], "command: 'bogus'"),
+        ([], "command: 'nothing'"),
+        (["garnets", "bogus"], "expected one of garnets compare"),
+        (["solve"], "FILE"),
+        (["solve", "missing.npz"], "missing.npz: No such file"),
+        (["solve", "x", "--scheme", "foo"], "'foo'"),
+        (["solve", "x", "--iteratons", "3"], "did you mean --iterations?"),
+        (["solve", "x", "--iterations", "many"], "--iterations"),
+        (["garnet", "--states", "0", "--out", "new/g.npz"], "states: 0, expected at least 1"),
+        (["garnet", "--branching", "9", "--states", "3", "--out", "g.npz"], "branching: 9"),
+        (["garnet", "--discount", "1", "--out", "g.npz"], "discount: 1.0"),
+        (["garnet", "--seed", "-1", "--out", "g.npz"], "seed: -1"),
+        (["garnets", "compare", "--mdps", "0", "--out", "new"], "count: 0"),
+        (["garnets", "compare", "--schemes", "foo", "--out", "new"], "scheme: 'foo'"),
+        (["garnets", "compare", "--iterations", "0", "--out", "new"], "iterations: 0"),
+        (["garnets", "assumption", "--restarts", "0", "--out", "new"], "restarts: 0"),
+        (["garnets", "assumption", "--lengths", "-1", "--out", "new"], "lengths: (-1,)"),
+        (["garnets", "bounds", "--delta", "2", "--out", "new"], "delta: 2.0"),
+        (["garnets", "bounds", "--constant-betas", "1", "--out", "new"], "beta: 1.0"),
+        (["report", "nowhere"], "nowhere"),
+    ],
+)
+def test_a_mistake_is_one_line_exit_status_2_and_writes_nothing(words, says, tmp_path):
+    done = call(*words, cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert done.stderr.startswith("movi: ")
+    assert done.stderr.count("\n") == 1
+    assert says in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path):
+    (tmp_path / "file").write_text("")
+    done = call("garnets", "compare", "--out", tmp_path / "file" / "in")
+    assert done.returncode == 2
+    assert "is not a directory" in done.stderr
+
+
+def test_help_lists_every_command_with_its_purpose():
+    text = call("--help").stdout
+    for words in COMMANDS:
+        assert f"movi {words} " in text
+        assert command(words).__doc__.splitlines()[0] in text
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_help_documents_every_option(words):
+    text = call(*words.split(), "--help").stdout
+    for name in command(words).__dataclass_fields__:
+        assert f"--{name.replace('_', '-')}" in text or words.split()[0] in ("solve", "report")
+    assert "(default" in text or "(required)" in text
+
+
+def test_the_version_is_the_packages():
+    assert call("--version").stdout == f"movi {movi.__version__}\n"
+
+
+def test_a_small_comparison_ends_in_a_page(tmp_path):
+    out = tmp_path / "results"
+    done = call("garnets", "compare", "--mdps", 4, "--iterations", 120, "--out", out)
+    assert done.returncode == 0, done.stderr
+    assert "Confirmed: " in done.stdout
+    for form in ("pdf", "png", "svg"):
+        assert (out / "figures" / f"schemes_mean.{form}").stat().st_size > 1000
+    done = call("report", out)
+    assert done.returncode == 0, done.stderr
+    assert "<svg" in (out / "report.html").read_text()
