@@ -297,6 +297,10 @@ def test_a_cut_or_newer_agents_file_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "FORMAT", 1)
     with pytest.raises(UserError, match="format 2"):
         movi.load(tmp_path / "newer.safetensors")
+    odd = Agent(network, params, space, spec=NetworkSpec("mlp", ("wide",)))
+    save(odd, tmp_path / "odd.safetensors")
+    with pytest.raises(UserError, match="cannot be built"):
+        movi.load(tmp_path / "odd.safetensors")
     wrong = Agent(network, params, space, spec=NetworkSpec("mlp", (9,)))
     save(wrong, tmp_path / "wrong.safetensors")
     with pytest.raises(UserError, match="do not fit its network"):
