@@ -1,6 +1,7 @@
 """How much memory there is, asked before it is taken."""
 
 import os
+import shutil
 from pathlib import Path
 
 from movi.errors import UserError
@@ -42,4 +43,18 @@ def require_memory(name: str, size: int) -> None:
     if size > available:
         raise UserError(
             f"{name}: needs {readable(size)}, only {readable(available)} of memory are available"
+        )
+
+
+def require_disk(name: str, directory: Path, size: int) -> None:
+    """Makes the directory; raises if ``size`` bytes more cannot fit on its disk."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{name}: {directory} cannot be made: {error.strerror}") from None
+    held = sum(file.stat().st_size for file in directory.iterdir() if file.is_file())
+    free = shutil.disk_usage(directory).free
+    if size > free + held:
+        raise UserError(
+            f"{name}: needs {readable(size)}, only {readable(free)} are free in {directory}"
         )
