@@ -1,1 +1,2 @@
-def test_x(): pass
+def test_x():
+    pass

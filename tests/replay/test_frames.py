@@ -203,7 +203,9 @@ def test_a_million_transitions_take_at_most_7_3_kilobytes_each():
 
 
 def test_a_replay_that_cannot_fit_is_refused_at_once_with_its_size(tmp_path):
-    with pytest.raises(UserError, match=r"10,000,000,000 transitions: needs 71\.7 TB, only .*avail"):
+    with pytest.raises(
+        UserError, match=r"10,000,000,000 transitions: needs 71\.7 TB, only .*avail"
+    ):
         FrameReplay(10**10, ATARI)
     with pytest.raises(UserError, match=r"needs 71\.7 TB, only .* are free in") as error:
         FrameReplay(10**10, ATARI, directory=tmp_path)
@@ -246,6 +248,8 @@ def test_a_full_replay_of_a_million_transitions_in_7_3_gigabytes_and_quick_to_sa
         replay.sample(word)
     milliseconds = (time.perf_counter() - start) / len(words) * 1e3
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-    print(f"peak {peak / 1e9:.3f} GB, replay {(resident() - before) / 1e9:.3f} GB, "
-          f"minibatch of 32 in {milliseconds:.2f} ms")
+    print(
+        f"peak {peak / 1e9:.3f} GB, replay {(resident() - before) / 1e9:.3f} GB, "
+        f"minibatch of 32 in {milliseconds:.2f} ms"
+    )
     assert milliseconds < 10

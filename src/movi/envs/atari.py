@@ -4,6 +4,9 @@ One agent step is four emulator frames. In each frame the emulator repeats the a
 before with probability 0.25 (sticky actions). An observation is four greyscale images, each the
 maximum of the last two frames of a step, then resized to 84×84; the newest is last, and before the
 first there are zeros. Rewards are raw. An episode is a whole game, cut after 27,000 steps.
+
+The cut is made here and not by the emulator, which leaves the last frames of a game out of its last
+observation. After a cut that observation is learned from; after a game's own end it is not.
 """
 
 import re
@@ -14,6 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 from movi.envs.gym_vector import GymnasiumVector
+from movi.envs.interface import Outcome
 from movi.errors import UserError
 
 FRAMES_PER_STEP = 4
@@ -23,7 +27,7 @@ PREFIX = "ALE/"
 
 # Every setting is written out: most of ale-py's defaults are another protocol's.
 PROTOCOL: dict[str, Any] = {
-    "max_num_frames_per_episode": EPISODE_STEPS * FRAMES_PER_STEP,
+    "max_num_frames_per_episode": (EPISODE_STEPS + 1) * FRAMES_PER_STEP,  # never reached
     "repeat_action_probability": STICKINESS,
     "full_action_space": False,
     "continuous": False,
@@ -54,12 +58,32 @@ def is_atari(env_id: str) -> bool:
 class AtariVector(GymnasiumVector):
     """n games that step together."""
 
+    def __init__(self, env: Any, episode_steps: int = EPISODE_STEPS) -> None:
+        """Wraps ale-py's vector environment; games are cut after ``episode_steps``."""
+        super().__init__(env)
+        self._limit = episode_steps
+        self._length = np.zeros(self.num_envs, int)
+
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
         """Starts a game in each, with its own seed."""
         observation, _ = self._env.reset(seed=emulator_seeds(seeds))
         self._resetting = np.zeros(self.num_envs, bool)
         self._any_resetting = False
+        self._length[:] = 0
         return self._own(observation)
+
+    def step(self, actions: np.ndarray) -> Outcome:
+        """Takes the actions; games at the limit are cut and start again."""
+        outcome = super().step(actions)
+        self._length += outcome.valid
+        cut = (self._length >= self._limit) & ~outcome.terminated
+        self._length[outcome.terminated | cut] = 0
+        if not cut.any():
+            return outcome
+        fresh, _ = self._env.reset(options={"reset_mask": cut})
+        observation = outcome.observation.copy()
+        observation[cut] = fresh[cut]
+        return outcome._replace(observation=observation, truncated=cut)
 
 
 class AtariScreen(gym.Env):
@@ -72,8 +96,9 @@ class AtariScreen(gym.Env):
 
     metadata: ClassVar[dict[str, Any]] = {"render_fps": 60 // FRAMES_PER_STEP}
 
-    def __init__(self, env_id: str, **settings: Any) -> None:
+    def __init__(self, env_id: str, *, episode_steps: int = EPISODE_STEPS, **settings: Any) -> None:
         """Both, of a game's id."""
+        self._limit, self._length = episode_steps, 0
         whole = {"img_height": 210, "img_width": 160, "grayscale": False, "stack_num": 1}
         self._game = vector_env(env_id, 1, **settings)
         self._screen = vector_env(env_id, 1, **{**settings, **whole})
@@ -89,6 +114,7 @@ class AtariScreen(gym.Env):
         seeds = emulator_seeds([0 if seed is None else seed])
         observation, _ = self._game.reset(seed=seeds)
         self._image = np.array(self._screen.reset(seed=seeds)[0][0, 0])
+        self._length = 0
         return np.array(observation[0]), {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
@@ -100,7 +126,10 @@ class AtariScreen(gym.Env):
         if numbers != [array[0] for array in (*shown, shown_info["frame_number"])]:
             raise RuntimeError("two emulators with the same seed and actions went different ways")
         self._image = np.array(screen[0, 0])
-        return np.array(observation[0]), float(numbers[0]), bool(numbers[1]), bool(numbers[2]), {}
+        self._length += 1
+        terminated = bool(numbers[1])
+        truncated = self._length >= self._limit and not terminated
+        return np.array(observation[0]), float(numbers[0]), terminated, truncated, {}
 
     def render(self) -> Any:
         """The screen, [210, 160, 3]."""
@@ -139,9 +168,11 @@ def vector_env(env_id: str, num_envs: int, **settings: Any) -> Any:
     return AtariVectorEnv(game, num_envs, **{**PROTOCOL, **settings})
 
 
-def make_atari(env_id: str, num_envs: int = 1, **settings: Any) -> AtariVector:
+def make_atari(
+    env_id: str, num_envs: int = 1, *, episode_steps: int = EPISODE_STEPS, **settings: Any
+) -> AtariVector:
     """n games of an id such as ALE/Seaquest-v5; ``settings`` replace the protocol's."""
-    return AtariVector(vector_env(env_id, num_envs, **settings))
+    return AtariVector(vector_env(env_id, num_envs, **settings), episode_steps)
 
 
 def _nearest(env_id: str, names: list[str]) -> str:

@@ -47,14 +47,15 @@ def require_memory(name: str, size: int) -> None:
 
 
 def require_disk(name: str, directory: Path, size: int) -> None:
-    """Makes the directory; raises if ``size`` bytes more cannot fit on its disk."""
+    """Raises if ``size`` bytes cannot fit on the directory's disk; makes the directory."""
+    held = sum(file.stat().st_size for file in directory.glob("*"))
+    existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if size > free + held:
+        raise UserError(
+            f"{name}: needs {readable(size)}, only {readable(free)} are free in {existing}"
+        )
     try:
         directory.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UserError(f"{name}: {directory} cannot be made: {error.strerror}") from None
-    held = sum(file.stat().st_size for file in directory.iterdir() if file.is_file())
-    free = shutil.disk_usage(directory).free
-    if size > free + held:
-        raise UserError(
-            f"{name}: needs {readable(size)}, only {readable(free)} are free in {directory}"
-        )
