@@ -1,6 +1,7 @@
 """The replay of frames against a naive store that keeps whole stacks."""
 
 import os
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -224,8 +225,8 @@ def test_a_full_replay_of_a_million_transitions_in_7_3_gigabytes_and_quick_to_sa
         pytest.skip("needs 9 GB of memory")
 
     def resident():
-        with open("/proc/self/statm") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        pages = int(Path("/proc/self/statm").read_text().split()[1])
+        return pages * os.sysconf("SC_PAGE_SIZE")
 
     before = resident()
     replay = FrameReplay(10**6, ATARI)

@@ -11,7 +11,7 @@ observation. After a cut that observation is learned from; after a game's own en
 
 import re
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import gymnasium as gym
 import numpy as np
@@ -94,10 +94,9 @@ class AtariScreen(gym.Env):
     screen; they are compared at every step.
     """
 
-    metadata: ClassVar[dict[str, Any]] = {"render_fps": 60 // FRAMES_PER_STEP}
-
     def __init__(self, env_id: str, *, episode_steps: int = EPISODE_STEPS, **settings: Any) -> None:
         """Both, of a game's id."""
+        self.metadata = {"render_fps": 60 // FRAMES_PER_STEP}
         self._limit, self._length = episode_steps, 0
         whole = {"img_height": 210, "img_width": 160, "grayscale": False, "stack_num": 1}
         self._game = vector_env(env_id, 1, **settings)
