@@ -45,6 +45,6 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run.py --out $(RESULTS)/bench.json
 
 clean:
-	rm -rf $(VENV) .venv-bench $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-bench .venv-sb3 $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	find src -name '*.egg-info' -type d -prune -exec rm -rf {} +

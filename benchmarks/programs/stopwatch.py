@@ -19,13 +19,14 @@ def measure(
     """Load, work once, and ``again`` times more; the last result, and what it took.
 
     ``first`` includes compilation, ``again`` does not; ``whole`` is all there is to wait for from
-    the start of the program to its first result. Peak memory is taken after all of it.
+    the start of the program to its first result. ``peak_first_mb`` is the peak memory up to there,
+    ``peak_mb`` that of the whole process.
     """
     begin = time.perf_counter()
     model = load()
     loaded = time.perf_counter()
     result = work(model)
-    done = time.perf_counter()
+    done, peak = time.perf_counter(), peak_megabytes()
     times = []
     for _ in range(again):
         del result  # what an earlier repetition leaves behind is not part of the next one's memory
@@ -37,6 +38,7 @@ def measure(
         "first": done - loaded,
         "whole": done - STARTED,
         "again": times,
+        "peak_first_mb": peak,
         "peak_mb": peak_megabytes(),
     }
 
@@ -44,7 +46,7 @@ def measure(
 def peak_megabytes() -> float:
     """The largest resident memory of this process so far.
 
-    Linux lets a process inherit the peak of the one that started it: start programs from small ones.
+    Linux lets a process inherit the peak of the one that started it, which has to be small.
     """
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak / (2**20 if sys.platform == "darwin" else 2**10)

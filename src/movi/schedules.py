@@ -55,7 +55,7 @@ class Mean:
 
     def __call__(self, step: Step) -> Value:
         """k / (k + 1)."""
-        return step / (step + 1)
+        return step / (step + 1.0)  # in floating point: step + 1 may overflow an int32
 
 
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ class RateUpdates:
     def __call__(self, step: Step) -> Value:
         """⌊k/κ⌋ / (⌊k/κ⌋ + 1)."""
         n = step // self.kappa
-        return n / (n + 1)
+        return n / (n + 1.0)
 
 
 @dataclass(frozen=True)
@@ -128,5 +128,6 @@ class Epsilon:
 
     def __call__(self, step: Step) -> Value:
         """ε at this step."""
-        left = _clip(self.warmup + self.decay - step, 0, self.decay)
+        last = self.warmup + self.decay
+        left = last - _clip(step, self.warmup, last)  # clipped first: unsigned steps would wrap
         return self.final + (1 - self.final) * (left / self.decay)

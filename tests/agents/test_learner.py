@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from movi.agents import compiled, deep_algorithm, make_learner, make_optimiser
 from movi.agents.networks import MLP, ActionValues
 from movi.errors import UserError
-from movi.schedules import Constant, RateUpdates
+from movi.schedules import Constant, Heuristic, Mean, RateUpdates
 from movi.spaces import ObservationSpace
 from movi.transitions import Transition
 
@@ -39,13 +39,22 @@ def batches(m, b=6, seed=0, discount=None):
 
 
 def learner_of(name, optimiser=None, beta=0.25, **options):
-    return make_learner(
-        deep_algorithm(name),
-        network(),
-        optimiser or optax.sgd(1.0),
-        SPACE,
-        beta=Constant(beta),
-        **options,
+    return jitted(
+        make_learner(
+            deep_algorithm(name),
+            network(),
+            optimiser or optax.sgd(1.0),
+            SPACE,
+            beta=Constant(beta),
+            **options,
+        )
+    )
+
+
+def jitted(learner):
+    """Compiled, but the state's buffers stay ours."""
+    return learner._replace(
+        init=jax.jit(learner.init), update=jax.jit(learner.update), sync=jax.jit(learner.sync)
     )
 
 
@@ -245,17 +254,34 @@ def test_a_shared_minibatch_is_the_same_one_for_both_networks():
         np.testing.assert_allclose(a, b, rtol=1e-6, atol=1e-7)
 
 
-def test_beta_follows_the_agent_step():
-    learner = make_learner(
-        deep_algorithm("momentum-dqn"), network(), optax.sgd(1.0), SPACE, beta=RateUpdates(10)
+REFERENCES = {
+    name: jitted(
+        make_learner(deep_algorithm(name), network(), optax.sgd(1.0), SPACE, beta=lambda beta: beta)
     )
-    state, batch = separated(learner), batches(2)
-    for step, beta in ((9, 0.0), (10, 0.5), (29, 2 / 3), (2_000_000_000, 1 - 1 / 200_000_001)):
-        fixed = learner_of("momentum-dqn", beta=beta)
-        for a, b in zip(
-            jax.tree.leaves(jax.jit(learner.update)(state, batch, step)[0].online),
-            jax.tree.leaves(fixed.update(state, batch, step)[0].online),
-        ):
+    for name in ("momentum-dqn", "deep-sql")
+}
+
+
+@pytest.mark.parametrize("name", ["momentum-dqn", "deep-sql"])
+@pytest.mark.parametrize(
+    ("schedule", "table"),
+    [
+        (RateUpdates(10), {9: 0, 10: 1 / 2, 29: 2 / 3, 2_000_000_000: 1 - 1 / 200_000_001}),
+        (Constant(0.9), {1: 0.9, 2_000_000_000: 0.9}),
+        (Heuristic(10), {9: 0, 45: 0.4, 2_000_000_000: 0.9}),
+        (Mean(), {0: 0, 3: 3 / 4}),
+    ],
+    ids=["rate-updates", "constant", "heuristic", "mean"],
+)
+def test_every_beta_schedule_follows_the_agent_step_in_integers(name, schedule, table):
+    learner = jitted(
+        make_learner(deep_algorithm(name), network(), optax.sgd(1.0), SPACE, beta=schedule)
+    )
+    state, batch = separated(REFERENCES[name]), batches(learner.minibatches)
+    for step, beta in table.items():
+        found, _ = learner.update(state, batch, step)
+        expected, _ = REFERENCES[name].update(state, batch, float(beta))  # the "step" is β itself
+        for a, b in zip(jax.tree.leaves(found.online), jax.tree.leaves(expected.online)):
             np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6)
 
 
@@ -376,7 +402,7 @@ def test_a_network_with_more_than_parameters_is_refused_in_one_line():
         learner.init(jax.random.key(0))
 
 
-UPDATES = {name: jax.jit(learner_of(name).update) for name in ALGORITHMS}
+UPDATES = {name: learner_of(name).update for name in ALGORITHMS}
 
 
 @settings(max_examples=20, deadline=None)

@@ -7,6 +7,9 @@ import pytest
 import quantecon.markov
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
+import movi.mdp.exact
+from movi.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, weighted_norm
 from tests.oracles import (
     dense_kernel,
     mdp_arrays,
@@ -17,9 +20,6 @@ from tests.oracles import (
     rational_optimal_q,
     refusal,
 )
-
-import movi.mdp.exact
-from movi.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, weighted_norm
 
 
 @pytest.fixture(params=["direct", "matrix-free"])

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracles import mdp_arrays, refusal
 
 from movi.errors import UserError
 from movi.mdp import FiniteMDP, garnet, load_mdp, save_mdp
+from tests.oracles import mdp_arrays, refusal
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 

@@ -1,9 +1,9 @@
 import gymnasium
 import numpy as np
 import pytest
-from tests.oracles import refusal
 
 from movi.mdp import FiniteMDP, optimum
+from tests.oracles import refusal
 
 # Names without a version mean the newest that is installed, with a warning.
 pytestmark = pytest.mark.filterwarnings("ignore:.*latest versioned environment")

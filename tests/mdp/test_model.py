@@ -7,11 +7,11 @@ import pytest
 import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
-from tests.oracles import dense_kernel, mdp_arrays, random_mdp, refusal
 
 from movi.errors import UserError
 from movi.mdp import FiniteMDP, garnet
 from movi.mdp.model import aligned
+from tests.oracles import dense_kernel, mdp_arrays, random_mdp, refusal
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 

@@ -1,7 +1,6 @@
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.oracles import optimal_q, policy_q, random_mdp, refusal
 
 import movi.planning.comparison
 from movi.mdp import FiniteMDP, garnet, optimum
@@ -9,6 +8,7 @@ from movi.planning import compare
 from movi.planning.runs import run
 from movi.planning.schemes import scheme
 from movi.schedules import Constant, Mean
+from tests.oracles import optimal_q, policy_q, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")
 
@@ -131,7 +131,7 @@ def test_losses_are_never_negative_beyond_rounding_and_sup_dominates(mdps):
         ({"iterations": 0}, "iterations: 0, expected at least 1"),
         ({"iterations": -5}, "iterations: -5, expected at least 1"),
         ({"samples": -1}, "samples: -1, expected at least 0"),
-        ({"seed": -1}, "seed: -1, expected at least 0"),
+        ({"seed": -1}, "seed: -1, expected an integer in 0..2**63 - 1"),
         ({"seed": 2**70}, f"seed: {2**70}, expected "),
         ({"chunk": 0}, "chunk: 0, expected at least 1"),
         ({"chunk": -1}, "chunk: -1, expected at least 1"),

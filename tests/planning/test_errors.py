@@ -21,7 +21,7 @@ from movi.planning.errors import (
 from movi.planning.runs import run
 from movi.planning.schemes import scheme
 from movi.schedules import Constant
-from oracles import pair_kernel, random_mdp, refusal
+from tests.oracles import pair_kernel, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")
 
@@ -33,7 +33,7 @@ def stacked(mdps):
 
 def mixed_batch(seed=0):
     """MDPs with rewards per (s, a), repeated successors, and a discount of their own each."""
-    discounts = (0.0, 0.05, 0.5, 0.9, 0.99)
+    discounts = (0.0, 0.05, 0.5, 0.8, 0.9, 0.99)
     return stacked([random_mdp(seed + i, 4, 3, 3, gamma) for i, gamma in enumerate(discounts)])
 
 
@@ -213,7 +213,7 @@ def test_the_first_error_from_zero_is_zero_and_errors_are_centred(name):
 
 def test_more_samples_make_smaller_errors():
     mdps = garnet(10, 2, 4, seed=2, count=40)
-    spread = [trace(mdps, scheme("movi"), 3, samples=m).errors[1].std() for m in (1, 16)]
+    spread = [trace(mdps, scheme("avi"), 2, samples=m).errors[1].std() for m in (1, 16)]
     assert spread[0] / spread[1] == pytest.approx(4, rel=0.15)
 
 
@@ -275,35 +275,40 @@ def test_the_norm_of_weighted_errors_is_that_of_any_distribution(mdps, runs):
         np.testing.assert_allclose(found[:, m], expected, rtol=0, atol=1e-10)
 
 
-@pytest.mark.parametrize("precision", [0.5, 0.1, 1e-2])
+@pytest.mark.parametrize("precision", [0.5, 0.2])
 def test_with_few_ages_the_sum_is_above_the_exact_one_by_at_most_the_stated_share(precision):
-    gammas = (0.5, 0.8, 0.9)
+    gammas = (0.5, 0.8, 0.9, 0.9)
     mdps = stacked([random_mdp(i, 4, 2, 3, gamma) for i, gamma in enumerate(gammas)])
-    result = trace(mdps, scheme("movi"), 60, seed=2)
-    exact = weighted_error_norms(mdps, result, precision=1e-300)
+    result = trace(mdps, scheme("movi"), 24, seed=2)
     rough = weighted_error_norms(mdps, result, precision=precision)
     ages = int(np.ceil(np.log(precision) / np.log(max(gammas))))
-    assert ages < 60  # so that a tail is left out
+    assert ages < 24  # so that a tail is left out
     above = 0.0
     for m, gamma in enumerate(gammas):
         dense = Dense(mdps, result, m)
-        sizes = [np.abs(dense.source(i)).max() for i in range(1, 60)]
+        sizes = [np.abs(dense.source(i)).max() for i in range(1, 24)]
         share = gamma**ages / (1 - gamma) * np.concatenate([[0], np.cumsum(sizes)])
-        for kind in ("l1", "sup"):
-            excess = getattr(rough, kind)[:, m] - getattr(exact, kind)[:, m]
+        each = [[np.abs(dense.weighted(k, j)) for j in range(k)] for k in range(24)]
+        for kind, norm in (("l1", np.mean), ("sup", np.max)):
+            exact = [sum(gamma**j * norm(x) for j, x in enumerate(row)) for row in each]
+            excess = getattr(rough, kind)[:, m] - exact
             assert (excess >= -1e-9).all()
             assert (excess <= share + 1e-9).all()
             above = max(above, excess.max())
     assert above > 0
 
 
-def test_the_default_precision_is_exact_to_eight_digits():
-    mdps = garnet(6, 2, 3, seed=1, count=2, discount=0.8)
-    result = trace(mdps, scheme("movi"), 150)
-    exact = weighted_error_norms(mdps, result, precision=1e-300)
+def test_where_no_age_is_left_out_nothing_is_added():
+    """At k ≤ J every E'_{k,j} is kept, whatever γ is: the sums are the exact ones."""
+    mdps = stacked([random_mdp(i, 4, 3, 3, 0.99) for i in range(2)])
+    result = trace(mdps, scheme("movi"), 12, seed=3)
     found = weighted_error_norms(mdps, result)
-    np.testing.assert_allclose(found.sup[1:], exact.sup[1:], rtol=1e-6)
-    np.testing.assert_allclose(found.l1[1:], exact.l1[1:], rtol=1e-6)
+    for m in range(2):
+        dense = Dense(mdps, result, m)
+        exact = [
+            sum(0.99**j * np.abs(dense.weighted(k, j)).max() for j in range(k)) for k in range(12)
+        ]
+        np.testing.assert_allclose(found.sup[:, m], exact, rtol=0, atol=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -346,7 +351,7 @@ def test_a_batch_gives_what_its_members_give_alone(mdps, runs):
         np.testing.assert_allclose(single.l1[:, 0], norms.l1[:, m], atol=1e-12)
 
 
-@pytest.mark.parametrize("cores", [1, 2, 5, 64])
+@pytest.mark.parametrize("cores", [1, 64])
 def test_the_number_of_cores_does_not_change_the_norms(mdps, runs, monkeypatch, cores):
     expected = weighted_error_norms(mdps, runs["movi"])
     monkeypatch.setattr(errors_module.os, "cpu_count", lambda: cores)

@@ -5,12 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
-from tests.oracles import optimal_q, policy_q, random_mdp
 
 import movi.mdp.exact
 import movi.planning.losses
 from movi.mdp import garnet, optimum
 from movi.planning.losses import batch_losses, distinct_rows, policy_losses
+from tests.oracles import optimal_q, policy_q, random_mdp
 
 
 @pytest.fixture(params=["direct", "matrix-free"])

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.oracles import dense_kernel, random_mdp, refusal
 
 from movi.mdp import FiniteMDP, garnet
 from movi.mdp.operators import union
@@ -23,6 +22,7 @@ from movi.planning.runs import iterate, run
 from movi.planning.schemes import scheme
 from movi.schedules import Constant, Mean
 from movi.targets import MOVI
+from tests.oracles import dense_kernel, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")
 
@@ -224,6 +224,7 @@ def test_more_samples_come_nearer_to_the_exact_run(mdps):
     assert agreement[0] < agreement[1]
 
 
+@pytest.mark.slow
 def test_more_than_256_actions_are_told_apart():
     rewards = np.zeros((1, 258))
     rewards[0, 257] = 1

@@ -1,13 +1,16 @@
+from importlib import import_module
+
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from tests.oracles import optimal_q, policy_q, random_mdp, refusal
 
-import movi.planning.solve
 from movi.mdp import garnet
 from movi.planning import compare, policy_value, solve
+from movi.planning.runs import run
+from movi.planning.schemes import scheme
 from movi.schedules import Constant
 from movi.targets import Algorithm, Target
+from tests.oracles import optimal_q, policy_q, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")
 
@@ -104,7 +107,7 @@ def test_a_seed_gives_the_same_solution_twice_and_another_seed_another(mdp):
 
 def test_the_size_of_chunks_does_not_change_a_solution(mdp, monkeypatch):
     whole = [solve(mdp, "movi", sampled=s, iterations=90, seed=2) for s in (False, True)]
-    monkeypatch.setattr(movi.planning.solve, "_CHUNK", 7)
+    monkeypatch.setattr(import_module("movi.planning.solve"), "_CHUNK", 7)
     for before, sampled in zip(whole, (False, True)):
         after = solve(mdp, "movi", sampled=sampled, iterations=90, seed=2)
         np.testing.assert_array_equal(after.q, before.q)
@@ -114,9 +117,6 @@ def test_the_size_of_chunks_does_not_change_a_solution(mdp, monkeypatch):
 
 
 def test_solve_sees_the_samples_that_a_run_of_the_first_mdp_sees():
-    from movi.planning.runs import run
-    from movi.planning.schemes import scheme
-
     mdps = garnet(6, 3, 3, seed=2, count=3)
     (chunk,) = run(mdps, [scheme("movi")], 41, seed=8, chunk=41)
     solution = solve(mdps[0], "movi", sampled=True, iterations=40, seed=8)
@@ -127,7 +127,6 @@ def test_a_constant_beta_also_solves(mdp, truth):
     solution = solve(mdp, "movi", beta=Constant(0.5), tolerance=1e-8)
     assert solution.converged
     assert np.abs(solution.q - truth).max() <= 1e-8
-    assert solution.iterations < solve(mdp, "movi", tolerance=1e-4).iterations
 
 
 def half_way():
@@ -185,7 +184,7 @@ def test_solutions_are_float64_and_the_default_precision_stays(mdp):
         ({"tolerance": -1.0}, "tolerance: -1.0, expected a positive number"),
         ({"tolerance": float("nan")}, "tolerance: nan, expected a positive number"),
         ({"tolerance": float("inf")}, "tolerance: inf, expected a positive number"),
-        ({"seed": -1}, "seed: -1, expected at least 0"),
+        ({"seed": -1}, "seed: -1, expected an integer in 0..2**63 - 1"),
         ({"seed": 2**70, "sampled": True, "iterations": 3}, f"seed: {2**70}, expected "),
         ({"mdp": garnet(3, 2, 2, count=2)}, "mdp: a batch, expected one MDP"),
     ],

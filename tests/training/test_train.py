@@ -27,6 +27,8 @@ SHORT = {
     "sync_period": 50,
     "epsilon_warmup": 100,
     "epsilon_decay": 300,
+    "batch_size": 64,
+    "update_period": 1,
     "hidden": (16,),
     "evaluation_episodes": 2,
 }
@@ -71,7 +73,7 @@ def test_a_row_per_iteration_has_scores_counts_losses_values_beta_and_epsilon(ru
     assert [row["updates"] for row in rows] == [100, 300, 500]
     assert [row["syncs"] for row in rows] == [2, 6, 10]  # at 150, 200; …
     assert [row["beta"] for row in rows] == [config.beta_of(k) for k in (200, 400, 600)]
-    assert [row["epsilon"] for row in rows] == pytest.approx([0.67, 0.01, 0.01])
+    assert [row["epsilon"] for row in rows] == pytest.approx([1 - 0.95 / 3, 0.05, 0.05])
     for row in rows:
         assert row["episodes"] >= 1
         assert row["score"] == pytest.approx(row["length"])  # CartPole pays 1 a step
@@ -202,7 +204,8 @@ def test_a_run_that_is_interrupted_says_so(tmp_path):
 
 def test_several_environments_make_as_many_updates_per_agent_step():
     results = [
-        train(Config("dqn", "CartPole-v1", num_envs=n, update_period=4, **SHORT)) for n in (1, 7)
+        train(Config("dqn", "CartPole-v1", num_envs=n, **{**SHORT, "update_period": 4}))
+        for n in (1, 7)
     ]
     for name in ("step", "updates", "syncs"):
         one, seven = ([row[name] for row in result.metrics] for result in results)
@@ -294,6 +297,10 @@ def test_a_cut_or_newer_agents_file_is_one_line(tmp_path, monkeypatch):
     monkeypatch.setattr(module, "FORMAT", 1)
     with pytest.raises(UserError, match="format 2"):
         movi.load(tmp_path / "newer.safetensors")
+    odd = Agent(network, params, space, spec=NetworkSpec("mlp", ("wide",)))
+    save(odd, tmp_path / "odd.safetensors")
+    with pytest.raises(UserError, match="cannot be built"):
+        movi.load(tmp_path / "odd.safetensors")
     wrong = Agent(network, params, space, spec=NetworkSpec("mlp", (9,)))
     save(wrong, tmp_path / "wrong.safetensors")
     with pytest.raises(UserError, match="do not fit its network"):

@@ -120,11 +120,18 @@ def load(path: str | Path, network: nn.Module | None = None) -> Agent:
             raise KeyError(acts_on)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(f"{file}: not an agent's file (its description lacks {error})") from None
-    if network is None:
-        if spec is None:
-            raise UserError(f"{file}: trained with a network of your own: load(FILE, network=…)")
-        network = make_network(spec, spaces)
-    _check_parameters(file, network, params, spaces)
+    if network is None and spec is None:
+        raise UserError(f"{file}: trained with a network of your own: load(FILE, network=…)")
+    try:
+        if network is None:
+            assert spec is not None
+            network = make_network(spec, spaces)
+        _check_parameters(file, network, params, spaces)
+    except UserError:
+        raise
+    except Exception as error:  # whatever flax and JAX say to a description that makes no sense
+        reason = " ".join(str(error).split())[:200]
+        raise UserError(f"{file}: its network cannot be built: {reason}") from None
     return Agent(network, params, spaces, acts_on=acts_on, spec=spec, about=about)
 
 

@@ -21,6 +21,7 @@ from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import Union, compiled, expected, rounding, select, union
 
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
+HOWARD = 200  # up to this many states, policy iteration by such systems is the quickest way to q*
 _SYSTEMS = 1 << 17  # entries of the linear systems that are solved in one call
 _SWEEPS = 1_000_000  # no solve needs more: γ = 0.9999 takes 400,000 from scratch to 1e-12
 
@@ -49,7 +50,7 @@ def optimum(mdp: FiniteMDP, *, tolerance: float = 1e-10) -> Optimum:
     if mdp.batch is not None:
         each = [optimum(member, tolerance=tolerance) for member in mdp]
         return Optimum(*(np.stack(column) for column in zip(*each)))
-    if mdp.states <= DIRECT:
+    if mdp.states <= min(HOWARD, DIRECT):
         return _policy_iteration(mdp)
     with jax.enable_x64(True):
         q, policy, bound = _modified_policy_iteration(union(mdp), float(tolerance))
@@ -198,14 +199,15 @@ def _resolvent(mdp: Union, policy: Any, x: Any, tolerance: float) -> Any:
     return x + discount * expected(mdp.successors, mdp.probabilities, w)
 
 
-def _checked_policies(mdp: FiniteMDP, policies: Any) -> np.ndarray:
+def _checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:
     if mdp.batch is not None:
         raise UserError("mdp: a batch, expected one MDP; evaluate its members one by one")
     policies = np.asarray(policies)
-    if policies.dtype.kind not in "iu" or policies.shape[-1:] != (mdp.states,):
+    fits = policies.shape[-1:] == (mdp.states,) and policies.ndim in (1, most_axes)
+    if policies.dtype.kind not in "iu" or not fits:
         raise UserError(
             f"policies: shape {policies.shape} of {policies.dtype}, "
-            f"expected integers [{mdp.states}] or [N, {mdp.states}]"
+            f"expected integers [{mdp.states}]{f' or [N, {mdp.states}]' * (most_axes > 1)}"
         )
     bad = (policies < 0) | (policies >= mdp.actions)
     if bad.any():
@@ -222,7 +224,7 @@ def occupancy(mdp: FiniteMDP, policy: Any, mu: Any, *, tolerance: float = 1e-12)
 
     Beyond ``DIRECT`` states by power series, to within ``tolerance`` in total variation.
     """
-    policy, mu = _checked_policies(mdp, policy), _checked_distribution(mdp, mu)
+    policy, mu = _checked_policies(mdp, policy, 1), _checked_distribution(mdp, mu)
     every, discount = np.arange(mdp.states), float(mdp.discount)
     if mdp.states <= DIRECT:
         # Mass enters a state through any action and leaves through π's: solve for state mass.

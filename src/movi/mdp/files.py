@@ -1,6 +1,7 @@
 """MDPs and solutions in ``.npz`` files, without pickle, written whole or not at all."""
 
 import os
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Mapping
@@ -12,8 +13,9 @@ from numpy.lib import format as npy
 
 from movi.errors import UserError
 from movi.files import written_aside
-from movi.mdp.model import FiniteMDP, frozen
+from movi.mdp.model import FiniteMDP, adopted, aligned
 
+_BLOCK = 1 << 22  # bytes read at a time
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 
 
@@ -26,7 +28,7 @@ def load_mdp(path: str | os.PathLike[str]) -> FiniteMDP:
     """Read and validate what :func:`save_mdp` wrote, or any ``.npz`` with the four fields."""
     arrays = read_arrays(path, FIELDS)
     try:
-        return FiniteMDP(**arrays)
+        return adopted(**arrays)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 
@@ -34,9 +36,12 @@ def load_mdp(path: str | os.PathLike[str]) -> FiniteMDP:
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays aside, then rename, so that a reader never sees half a file."""
     path = Path(path)
+    if not path.name:
+        raise UserError(f"{str(path)!r}: not a file name")
     try:
         with written_aside(path) as file:
-            np.savez(file, allow_pickle=False, **dict(arrays))
+            named: Any = dict(arrays)
+            np.savez(file, **named)
     except OSError as error:
         raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
 
@@ -55,7 +60,7 @@ def read_arrays(path: str | os.PathLike[str], names: tuple[str, ...]) -> dict[st
     except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
         what = getattr(error, "strerror", None) or "not a readable .npz file"
         raise UserError(f"{path}: {what}") from None
-    except (ValueError, MemoryError, RuntimeError) as error:
+    except (ValueError, MemoryError, RuntimeError, OverflowError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(f"{path}: {str(error).splitlines()[0]}") from None
@@ -70,16 +75,26 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
         }
         if version not in readers:
             raise ValueError(f"{info.filename}: .npy version {version}, expected 1.0 or 2.0")
-        shape, _, dtype = readers[version](member)
+        try:  # NumPy parses the header as Python's literals, and lets the parser's errors through
+            shape, fortran, dtype = readers[version](member)
+        except (SyntaxError, TypeError, OverflowError, tokenize.TokenError):
+            raise ValueError(f"{info.filename}: its header is not readable") from None
         if dtype.hasobject:
             raise ValueError(f"{info.filename}: Python objects, expected numbers")
-        # Reading is by the archive's own size, so a header cannot make us allocate more.
+        # By the archive's own size, so that a header cannot make us allocate more.
         declared = int(np.prod(shape, dtype=object)) * dtype.itemsize
-        if declared > info.file_size:
+        if declared != info.file_size - member.tell():
             raise ValueError(
                 f"{info.filename}: shape {shape} of {dtype} needs {declared} bytes, "
-                f"the file holds {info.file_size}"
+                f"the file holds {info.file_size - member.tell()}"
             )
-    with archive.open(info) as member:
-        array = npy.read_array(member, allow_pickle=False)
-        return frozen(array, array.dtype)
+        # Straight into the memory where it will stay.
+        array = aligned(tuple(shape), dtype)
+        memory: Any = array.reshape(-1).view(np.uint8)
+        read = 0
+        while read < declared:
+            count = member.readinto(memory[read : read + _BLOCK])  # type: ignore[attr-defined]
+            if not count:
+                raise EOFError
+            read += count
+        return array.reshape(shape[::-1]).T if fortran else array

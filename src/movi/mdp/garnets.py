@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from movi.errors import UserError
-from movi.mdp.model import FiniteMDP, aligned
+from movi.errors import UserError, check_seed
+from movi.mdp.model import FiniteMDP, adopted, aligned
 
 _ROWS = 1 << 17  # drawn at a time: part of what a seed means, so never to be changed
 
@@ -34,8 +34,7 @@ def garnet(
             raise UserError(f"{name}: {value}, expected at least 1")
     if branching > states:
         raise UserError(f"branching: {branching}, expected at most the number of states, {states}")
-    if seed < 0:
-        raise UserError(f"seed: {seed}, expected at least 0")
+    check_seed(seed)
     if states >= 2**31:
         raise UserError(f"states: {states}, expected fewer than 2**31")
     members = 1 if count is None else count
@@ -49,9 +48,7 @@ def garnet(
             _fill(rng, states, successors[i, rows], probabilities[i, rows])
         rewards[i] = rng.uniform(-1, 1, (states, 1))
     lead = () if count is None else (count,)
-    for array in (successors, probabilities, rewards):
-        array.flags.writeable = False  # so that the MDP takes them as they are
-    return FiniteMDP(
+    return adopted(
         successors.reshape(*lead, states, actions, branching),
         probabilities.reshape(*lead, states, actions, branching),
         rewards.reshape(*lead, states, actions),

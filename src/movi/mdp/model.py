@@ -22,6 +22,8 @@ import numpy as np
 from movi.errors import UserError
 
 ROW_TOLERANCE = 1e-6  # a row may miss 1 by this much (float32 data do); it is then normalised
+_FIELDS = ("successors", "probabilities", "rewards", "discount")
+_DTYPES = (np.int32, np.float64, np.float64, np.float64)
 _BLOCK = 1 << 21  # entries checked at a time, so that validation needs no large temporaries
 
 
@@ -42,27 +44,9 @@ class FiniteMDP:
     discount: np.ndarray
 
     def __init__(self, successors: Any, probabilities: Any, rewards: Any, discount: Any) -> None:
-        successors = np.asarray(successors)
-        if successors.dtype.kind not in "iu":
-            raise UserError(f"successors: dtype {successors.dtype}, expected integers")
-        arrays = {
-            "successors": successors,
-            "probabilities": _floats("probabilities", probabilities),
-            "rewards": _floats("rewards", rewards),
-            "discount": _floats("discount", discount),
-        }
-        _check_shapes(arrays)
-        _check_discount(arrays["discount"])
-        _check_rewards(arrays["rewards"])
-        _check_successors(successors)
-        exact_rows = _check_probabilities(arrays["probabilities"])
-        probabilities = arrays["probabilities"]
-        if not exact_rows:
-            probabilities = probabilities / probabilities.sum(-1, keepdims=True)
-        object.__setattr__(self, "successors", frozen(successors, np.int32))
-        object.__setattr__(self, "probabilities", frozen(probabilities, np.float64))
-        object.__setattr__(self, "rewards", frozen(arrays["rewards"], np.float64))
-        object.__setattr__(self, "discount", frozen(arrays["discount"], np.float64))
+        fields = _validated(successors, probabilities, rewards, discount)
+        for name, array, dtype in zip(_FIELDS, fields, _DTYPES):
+            object.__setattr__(self, name, frozen(array, dtype, copy=True))
 
     # Sizes ---------------------------------------------------------------------------------------
 
@@ -139,7 +123,7 @@ class FiniteMDP:
 
         if len(kernels) == 0:
             raise UserError("kernels: empty, expected one [S, S] matrix per action")
-        rows = [sparse.csr_array(kernel) for kernel in kernels]
+        rows = [sparse.csr_array(kernel, copy=True) for kernel in kernels]
         states = rows[0].shape[0]
         for a, kernel in enumerate(rows):
             if kernel.shape != (states, states):
@@ -169,28 +153,22 @@ class FiniteMDP:
         itself (Taxi, CliffWalking), one is added after the others: state S.
         """
         table = environment if isinstance(environment, Mapping) else _toy_text_table(environment)
-        states = len(table)
-        actions = len(table[0]) if states and 0 in table else 0
-        if not actions:
-            raise UserError("table: no state 0 with actions, expected P[s][a] for s = 0, 1, …")
+        states, actions = _toy_text_sizes(table)
+        at_rest = {
+            s
+            for s in range(states)
+            if all(n == s and r == 0 for a in range(actions) for _, n, r, _ in table[s][a])
+        }
         outcomes: dict[tuple[int, int], dict[int, float]] = {}
         rewards = np.zeros((states + 1, actions))
-        try:
-            at_rest = {
-                s
-                for s in range(states)
-                if all(n == s and r == 0 for a in range(actions) for _, n, r, _ in table[s][a])
-            }
-            for s in range(states):
-                for a in range(actions):
-                    row = outcomes.setdefault((s, a), {})
-                    for p, successor, reward, terminated in table[s][a]:
-                        end = terminated and successor not in at_rest
-                        successor = states if end else int(successor)
-                        row[successor] = row.get(successor, 0.0) + float(p)
-                        rewards[s, a] += float(p) * float(reward)
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            raise UserError(f"table: state {s}, {error!r}, expected toy-text entries") from None
+        for s in range(states):
+            for a in range(actions):
+                row = outcomes.setdefault((s, a), {})
+                for p, successor, reward, terminated in table[s][a]:
+                    end = terminated and successor not in at_rest
+                    successor = states if end else int(successor)
+                    row[successor] = row.get(successor, 0.0) + float(p)
+                    rewards[s, a] += float(p) * float(reward)
         if any(states in row for row in outcomes.values()):
             outcomes |= {(states, a): {states: 1.0} for a in range(actions)}
             states += 1
@@ -219,27 +197,57 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def frozen(array: np.ndarray, dtype: Any) -> np.ndarray:
-    """A read-only, aligned copy; the array itself if it is that already."""
-    ready = (
-        array.dtype == dtype
-        and array.flags.c_contiguous
-        and not array.flags.writeable
-        and array.ctypes.data % 64 == 0
-    )
-    if ready:
-        return array
-    copy = aligned(array.shape, dtype)
-    copy[...] = array
-    copy.flags.writeable = False
-    return copy
+def frozen(array: np.ndarray, dtype: Any, *, copy: bool) -> np.ndarray:
+    """The array read-only, aligned and of this dtype; itself only if it may be and is."""
+    ready = array.dtype == dtype and array.flags.c_contiguous and array.ctypes.data % 64 == 0
+    result = array
+    if copy or not ready:
+        result = aligned(array.shape, dtype)
+        result[...] = array
+    result.flags.writeable = False
+    return result
+
+
+def adopted(
+    successors: np.ndarray, probabilities: np.ndarray, rewards: np.ndarray, discount: np.ndarray
+) -> FiniteMDP:
+    """A validated MDP that takes the arrays over instead of copying them: for arrays of our own."""
+    fields = _validated(successors, probabilities, rewards, discount)
+    del successors, probabilities, rewards, discount
+    return _trusted(*(frozen(array, dtype, copy=False) for array, dtype in zip(fields, _DTYPES)))
 
 
 # Validation --------------------------------------------------------------------------------------
 
 
+def _validated(
+    successors: Any, probabilities: Any, rewards: Any, discount: Any
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """The four arrays, checked; rows that sum to one only roughly are normalised."""
+    successors = _numbers("successors", successors)
+    if successors.dtype.kind not in "iu":
+        raise UserError(f"successors: dtype {successors.dtype}, expected integers")
+    probabilities, rewards, discount = (
+        _floats(name, value) for name, value in zip(_FIELDS[1:], (probabilities, rewards, discount))
+    )
+    _check_shapes(dict(zip(_FIELDS, (successors, probabilities, rewards, discount))))
+    _check_discount(discount)
+    _check_rewards(rewards)
+    _check_successors(successors)
+    if not _check_probabilities(probabilities):
+        probabilities = probabilities / probabilities.sum(-1, keepdims=True)
+    return successors, probabilities, rewards, discount
+
+
+def _numbers(name: str, value: Any) -> np.ndarray:
+    try:
+        return np.asarray(value)
+    except ValueError:
+        raise UserError(f"{name}: rows of different lengths, expected an array") from None
+
+
 def _floats(name: str, value: Any) -> np.ndarray:
-    array = np.asarray(value)
+    array = _numbers(name, value)
     if array.dtype.kind not in "fiu":
         raise UserError(f"{name}: dtype {array.dtype}, expected numbers")
     return array.astype(np.float64, copy=False)
@@ -333,6 +341,38 @@ def _toy_text_table(environment: Any) -> Mapping[int, Any]:
             "expected a toy-text environment such as FrozenLake-v1"
         )
     return table
+
+
+def _toy_text_sizes(table: Mapping[int, Any]) -> tuple[int, int]:
+    """S and A of a toy-text table, every entry of which is looked at."""
+    states = len(table)
+    try:
+        actions = len(table[0])
+        for s in range(states):
+            if len(table[s]) != actions:
+                raise UserError(f"table: state {s}: {len(table[s])} actions, expected {actions}")
+            for a in range(actions):
+                for p, successor, reward, _ in table[s][a]:
+                    if not (float(p) >= 0 and math.isfinite(float(reward))):
+                        raise UserError(
+                            f"table: state {s}, action {a}: probability {p} and reward {reward}, "
+                            "expected a probability ≥ 0 and a finite reward"
+                        )
+                    if not 0 <= int(successor) < states:
+                        raise UserError(
+                            f"table: state {s}, action {a}: successor {successor}, "
+                            f"expected a state in 0..{states - 1}"
+                        )
+    except UserError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise UserError(
+            f"table: {error!r}, expected P[s][a] to list (probability, successor, reward, "
+            "terminated) for s, a = 0, 1, …"
+        ) from None
+    if not actions:
+        raise UserError("table: state 0 has no actions")
+    return states, actions
 
 
 # The pytree --------------------------------------------------------------------------------------

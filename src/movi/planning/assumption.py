@@ -13,7 +13,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, check_seed
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import Union, union
 from movi.planning.engine import Scheme, greedy, member_keys, start, thresholds
@@ -47,6 +47,7 @@ def assumption_check(
             raise UserError(f"{name}: {value}, expected at least 1")
     if not lengths or min(lengths) < 0:
         raise UserError(f"lengths: {tuple(lengths)}, expected integers of at least 0")
+    check_seed(seed)
     movi = scheme("movi")
     results = []
     with jax.enable_x64(True), bar("MDPs", mdps.batch, show=progress) as advance:

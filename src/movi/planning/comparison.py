@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, check_seed
 from movi.mdp import FiniteMDP, optimum
 from movi.planning.losses import batch_losses
 from movi.planning.runs import run
@@ -61,11 +61,11 @@ def compare(
     >>> result.l1.shape
     (4, 50, 3)
     """
-    for name, value, least in (("iterations", iterations, 1), ("samples", samples, 0)):
-        if value < least:
+    least_values = (("iterations", iterations, 1), ("samples", samples, 0), ("chunk", chunk, 1))
+    for name, value, least in least_values:
+        if value is not None and value < least:
             raise UserError(f"{name}: {value}, expected at least {least}")
-    if seed < 0:
-        raise UserError(f"seed: {seed}, expected at least 0")
+    check_seed(seed)
     if mdps.batch is None:
         raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
     if not schemes:

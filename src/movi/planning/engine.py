@@ -19,6 +19,7 @@ from movi.targets import Algorithm
 
 Array = Any
 Tables = Mapping[str, Array]  # by name, [L, N, A]: the newest first, then the L − 1 before it
+_UNROLLED = 32  # actions up to which each is written out in the compiled code
 Read = Callable[[Array], Array]  # v [N] to what (s, a) sees of it, [N, A]
 
 
@@ -62,6 +63,12 @@ def backups(
     discount = jnp.broadcast_to(mdp.discount[:, 0], (states,))
     result = {}
     for name, target in algorithm.targets.items():
+        if actions > _UNROLLED:
+            over_actions = jax.vmap(target.backup, in_axes=(None, 0, 0, None, 0, None))
+            result[name] = jax.vmap(over_actions, in_axes=(1, None, 0, 0, 0, None))(
+                dict(tables), jnp.arange(actions), mdp.rewards, discount, seen[name], beta
+            )
+            continue
         # One action at a time: with a constant `a`, a table's entry is a slice and not a gather.
         columns = [
             jax.vmap(target.backup, in_axes=(1, None, 0, 0, 0, None))(

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, check_seed
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import Union, expected, select, union
 from movi.planning.engine import (
@@ -61,6 +61,7 @@ def trace(
         raise UserError("mdps: a single MDP, expected a batch (count=1 makes one)")
     if iterations < 1:
         raise UserError(f"iterations: {iterations}, expected at least 1")
+    check_seed(seed)
     with jax.enable_x64(True):
         device = union(mdps)
         limits = jax.device_put(thresholds(mdps).reshape(*device.rewards.shape, -1))

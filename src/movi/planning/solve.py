@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, check_seed
 from movi.mdp import FiniteMDP, policy_values
 from movi.mdp.exact import certify
 from movi.mdp.operators import Union, compiled, union
@@ -42,7 +42,7 @@ class Solution(NamedTuple):
       bound: a proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run).
       iterations: K.
       converged: whether ``bound`` is within the tolerance that was asked for.
-      tolerance: that tolerance, or None if a number of iterations was asked for instead.
+      tolerance: that tolerance; None for a sampled run that was given none.
       scheme: its name.
     """
 
@@ -126,10 +126,11 @@ def solve(
             bound = float(bound)
             move(made)
             done += made
+        policy = np.asarray(_policy(tables, chosen))
         if not sampled:
+            del tables  # as large as what the certificate is about to need
             q, proven = _certificate(device, v)
             bound = float(proven)
-        policy = np.asarray(greedy(chosen.algorithm, tables), np.int32)
         return Solution(
             q=np.asarray(q),
             policy=policy,
@@ -198,6 +199,11 @@ def _sampled(
     return jax.lax.fori_loop(0, iterations, iteration, tables)
 
 
+@partial(jax.jit, static_argnums=1)
+def _policy(tables: Any, scheme: Scheme) -> Array:
+    return greedy(scheme.algorithm, tables).astype(jnp.int32)
+
+
 @compiled
 def _certificate(mdp: Union, v: Array) -> tuple[Array, Array]:
     return certify(mdp, v, mdp.rewards + mdp.discount * exactly(mdp)(v))
@@ -225,5 +231,4 @@ def _check(
             raise UserError(f"{name}: {value}, expected at least 1")
     if tolerance is not None and not 0 < tolerance < np.inf:
         raise UserError(f"tolerance: {tolerance}, expected a positive number")
-    if seed < 0:
-        raise UserError(f"seed: {seed}, expected at least 0")
+    check_seed(seed)

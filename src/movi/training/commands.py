@@ -91,7 +91,9 @@ class Evaluate:
         try:
             if environment.spaces != agent.spaces:
                 raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
-            epsilon = agent.about["evaluation_epsilon"] if self.epsilon is None else self.epsilon
+            epsilon = self.epsilon
+            if epsilon is None:
+                epsilon = float(agent.about.get("evaluation_epsilon", 0.001))
             result = run_evaluate(
                 agent, environment, self.episodes, epsilon=epsilon, seed=self.seed
             )

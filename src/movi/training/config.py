@@ -29,7 +29,7 @@ class Config:
     2019 Dopamine DQN) or modern (Adam and squared error). Compare algorithms within one preset."""
     seed: int = 0
     """Of everything random in the run."""
-    steps: int = 50_000
+    steps: int = 100_000
     """Length of the run, in agent steps (paper: 50,000,000 = 200 iterations of 250,000)."""
     num_envs: int = 1
     """Environments that step together; updates per agent step stay the same (paper: 1)."""
@@ -40,26 +40,26 @@ class Config:
 
     gamma: float = 0.99
     """Discount γ (paper: 0.99)."""
-    replay_capacity: int = 50_000
+    replay_capacity: int = 100_000
     """Transitions kept (paper: 1,000,000)."""
     replay_file: bool = False
     """Atari: keep the replay in memory-mapped files in the run directory, not in memory."""
     learning_starts: int = 1_000
     """Learn once more than this many transitions are stored (paper: 20,000)."""
-    batch_size: int = 64
+    batch_size: int = 128
     """Transitions per minibatch (paper: 32)."""
     shared_batch: bool = False
     """Momentum-DQN: one minibatch for both networks instead of one each (paper: one each)."""
-    update_period: int = 1
+    update_period: int = 2
     """F: agent steps per update (paper: 4)."""
-    sync_period: int = 500
+    sync_period: int = 200
     """C: agent steps between two synchronisations of the lagged networks (paper: 8,000)."""
 
     epsilon_warmup: int = 1_000
     """Agent steps with exploration ε = 1 (paper: 20,000)."""
     epsilon_decay: int = 10_000
     """Agent steps in which ε falls linearly from 1 to its final value (paper: 250,000)."""
-    epsilon_final: float = 0.01
+    epsilon_final: float = 0.05
     """ε from then on (paper: 0.01)."""
     evaluation_epsilon: float = 0.001
     """ε in evaluation (paper's code base: 0.001)."""
@@ -80,17 +80,17 @@ class Config:
     network: Literal["auto", "nature", "minatar", "mlp"] = "auto"
     """auto: by the observations: nature for images from 36×36, minatar for smaller ones, else mlp
     (paper: nature)."""
-    hidden: tuple[int, ...] = (128, 128)
+    hidden: tuple[int, ...] = (64, 64)
     """Widths of the hidden layers of an mlp."""
     padding: Literal["SAME", "VALID"] = "SAME"
     """Padding of the nature network's convolutions (paper's code base: SAME)."""
-    loss: Literal["huber", "squared"] = "huber"
+    loss: Literal["huber", "squared"] = "squared"
     """Of the regression; the minibatch's mean (paper prints squares; its code base: huber)."""
     optimiser: Literal["rmsprop", "adam", "sgd"] = "adam"
     """rmsprop: centred, decay 0.95, as the paper's code base had it (paper: rmsprop)."""
     learning_rate: float = 1e-3
     """Step size of the optimiser (paper: 0.00025)."""
-    optimiser_epsilon: float = 1e-8
+    optimiser_epsilon: float = 3.125e-4
     """ε of the optimiser; in rmsprop inside the root (paper's code base: 0.00001)."""
     reward_clip: float | None = None
     """Learn from rewards clipped to ± this; scores stay raw (paper: 1)."""

@@ -102,7 +102,8 @@ def train(
       out: the run directory, new or empty; None writes nothing.
       algorithm: your own, in place of the config's.
       environment: your own, in place of the config's; closed at the end.
-      make_environment: makes n environments for the evaluation; the config's by default.
+      make_environment: makes n environments, for the evaluation; the config's by default. With an
+        environment of your own and without this there is no evaluation.
       network: any flax module from observations to action values, in place of the config's.
       optimiser: any optax transformation, in place of the config's.
       replay: your own, in place of the environment's usual one.

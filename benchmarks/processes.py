@@ -1,0 +1,45 @@
+"""Measured programs, each in a process of its own."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = Path(__file__).resolve().parent / "programs"
+
+
+class ProgramFailed(Exception):
+    """In one line, why there is no figure."""
+
+
+def program(python: str | Path, name: str, *arguments: object, timeout: float = 1_800) -> Any:
+    """Run ``programs/NAME.py``; the JSON object in its last line of output."""
+    words = [str(python), str(PROGRAMS / f"{name}.py"), *map(str, arguments)]
+    # Nothing that a user's shell sets may decide how many threads a program has.
+    hidden = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "XLA_FLAGS")
+    environment = {key: value for key, value in os.environ.items() if key not in hidden}
+    try:
+        done = subprocess.run(
+            words, capture_output=True, text=True, timeout=timeout, env=environment
+        )
+    except subprocess.TimeoutExpired:
+        raise ProgramFailed(f"no result within {timeout:.0f} s") from None
+    if done.returncode:
+        said = done.stderr.strip().splitlines() or [f"status {done.returncode}, no message"]
+        raise ProgramFailed(said[-1][:200])
+    return json.loads(done.stdout.strip().splitlines()[-1])
+
+
+def medians(runs: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[str, float]:
+    """The median over runs of each named figure."""
+    runs = list(runs)
+    return {name: statistics.median(run[name] for run in runs) for name in names}
+
+
+def say(text: str) -> None:
+    """Progress, beside the JSON."""
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,22 @@
+"""`movi.compare` on a file of Garnets: movi_compare.py FILE ITERATIONS AGAIN OUT."""
+
+import sys
+
+from stopwatch import measure, report
+
+
+def main(file: str, iterations: str, again: str, out: str) -> None:
+    import numpy as np
+
+    import movi
+
+    result, facts = measure(
+        lambda: movi.load_mdp(file),
+        lambda mdps: movi.compare(mdps, iterations=int(iterations)),
+        int(again),
+    )
+    np.savez(out, l1=result.l1, sup=result.sup)
+    report(facts)
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,43 @@
+"""No leak: memory is flat once the replay is full."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import movi
+
+SCRIPT = """
+import resource, sys
+from movi.training.config import Config
+from movi.training.train import Watcher, train
+
+class Memory(Watcher):
+    seen = []
+    def row(self, row):
+        with open("/proc/self/statm") as file:
+            self.seen.append(int(file.read().split()[1]) * resource.getpagesize())
+
+memory = Memory()
+train(Config("dqn", "CartPole-v1", steps=int(sys.argv[1]), iteration_steps=2_000,
+             replay_capacity=2_000, learning_starts=100, update_period=4, hidden=(16,),
+             evaluation_episodes=0), watcher=memory)
+print(memory.seen[2], memory.seen[-1])
+"""
+
+
+@pytest.mark.parametrize("steps", [16_000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads Linux's /proc")
+def test_memory_is_flat_after_the_replay_is_full(steps):
+    result = subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(steps)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=True,
+        env={**os.environ, "PYTHONPATH": str(Path(movi.__file__).parents[1])},
+    )
+    early, late = map(int, result.stdout.split())
+    assert late - early < 8 * 2**20
