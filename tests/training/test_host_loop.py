@@ -59,6 +59,9 @@ class Recorder:
     def update(self, batches, step):
         self.log.append(("update", step))
 
+    def start(self):
+        pass
+
     def sync(self):
         self.log.append(("sync", self.stored))
 
@@ -265,3 +268,20 @@ def test_timeouts_can_be_made_terminal():
 
     assert stored(False) == [0.5] * 6
     assert stored(True) == [0.5, 0.5, 0.0] * 2
+
+
+def test_while_it_explores_the_update_under_way_does_not_hold_up_the_environments(monkeypatch):
+    """No random action depends on the update before it, so the update is only started."""
+    recorder = Recorder()
+    recorder.start = lambda: recorder.log.append(("start", recorder.stored))
+    loop = loop_of(
+        recorder, monkeypatch, update_period=2, sync_period=100, learning_starts=1, epsilon_warmup=9
+    )
+    loop.advance(4)
+    kinds = [kind for kind, _ in recorder.log]
+    assert kinds == [
+        *("start", "act", "store"),
+        *("start", "act", "store", "update"),
+        *("start", "act", "store"),
+        *("start", "act", "store", "update"),
+    ]

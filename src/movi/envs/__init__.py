@@ -1,6 +1,15 @@
 """Environments behind one small interface."""
 
+from movi.envs.atari import make_atari
 from movi.envs.gym_vector import GymnasiumVector, make_gymnasium
 from movi.envs.interface import Environment, Outcome
+from movi.envs.make import make_environment
 
-__all__ = ["Environment", "GymnasiumVector", "Outcome", "make_gymnasium"]
+__all__ = [
+    "Environment",
+    "GymnasiumVector",
+    "Outcome",
+    "make_atari",
+    "make_environment",
+    "make_gymnasium",
+]

@@ -1,6 +1,7 @@
 """How much memory there is, asked before it is taken."""
 
 import os
+import shutil
 from pathlib import Path
 
 from movi.errors import UserError
@@ -43,3 +44,18 @@ def require_memory(name: str, size: int) -> None:
         raise UserError(
             f"{name}: needs {readable(size)}, only {readable(available)} of memory are available"
         )
+
+
+def require_disk(name: str, directory: Path, size: int) -> None:
+    """Raises if ``size`` bytes cannot fit on the directory's disk; makes the directory."""
+    held = sum(file.stat().st_size for file in directory.glob("*"))
+    existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if size > free + held:
+        raise UserError(
+            f"{name}: needs {readable(size)}, only {readable(free)} are free in {existing}"
+        )
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{name}: {directory} cannot be made: {error.strerror}") from None

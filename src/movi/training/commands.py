@@ -16,7 +16,7 @@ from tyro.conf import Positional
 
 from movi.errors import UserError
 from movi.training.config import Config
-from movi.training.presets import preset_fields
+from movi.training.presets import preset_fields, usual_preset
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Train(Config):
     @classmethod
     def default(cls, arguments: Sequence[str]) -> "Train":
         """The defaults of the preset that these arguments name."""
-        preset = _value(arguments, "--preset") or "control"
+        preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--env") or "")
         return cls(**{"algorithm": tyro.MISSING, "env": tyro.MISSING, **preset_fields(preset)})
 
     def execute(self) -> None:
@@ -84,10 +84,10 @@ class Evaluate:
             raise UserError(f"epsilon: {self.epsilon}, expected a number in [0, 1]")
         agent, env_id = _agent(self.run)
 
-        from movi.envs.gym_vector import make_gymnasium
+        from movi.envs.make import make_environment
         from movi.training.evaluation import evaluate as run_evaluate
 
-        environment = make_gymnasium(env_id, min(self.num_envs, self.episodes))
+        environment = make_environment(env_id, min(self.num_envs, self.episodes))
         try:
             if environment.spaces != agent.spaces:
                 raise UserError(f"env: {env_id} has other spaces than the agent was trained on")

@@ -23,7 +23,7 @@ class Config:
     algorithm: str
     """dqn, momentum-dqn, deep-sql or deep-dpp."""
     env: str
-    """A Gymnasium id, such as CartPole-v1."""
+    """A Gymnasium id, such as CartPole-v1, or an Atari game, such as ALE/Seaquest-v5."""
     preset: str = "control"
     """Where the other fields' defaults come from: control (small environments), paper (the paper's
     2019 Dopamine DQN) or modern (Adam and squared error). Compare algorithms within one preset."""
@@ -42,6 +42,8 @@ class Config:
     """Discount γ (paper: 0.99)."""
     replay_capacity: int = 100_000
     """Transitions kept (paper: 1,000,000)."""
+    replay_file: bool = False
+    """Atari: keep the replay in memory-mapped files in the run directory, not in memory."""
     learning_starts: int = 1_000
     """Learn once more than this many transitions are stored (paper: 20,000)."""
     batch_size: int = 128

@@ -64,6 +64,10 @@ class HostLearner:
         self._flush()
         self._pending = batches, np.int32(step)
 
+    def start(self) -> None:
+        """Starts an update that is held back, without waiting for it."""
+        self._flush()
+
     def sync(self) -> None:
         """Synchronises the lagged networks."""
         self._flush()

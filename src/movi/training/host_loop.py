@@ -86,6 +86,7 @@ class HostLoop:
         explore = words[:, 0] < self.epsilon() * 2.0**32
         random = words[:, 1] % np.uint32(self.environment.spaces.actions)
         if explore.all():
+            self.learner.start()  # no action waits for this update: it runs beside the environments
             return random
         return np.where(explore, random, self.learner.act(self._observation))
 

@@ -53,6 +53,15 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 )
 
 
+def usual_preset(env_id: str) -> str:
+    """The preset of a run that names none: the paper's for Atari games.
+
+    >>> usual_preset("ALE/Pong-v5"), usual_preset("CartPole-v1")
+    ('paper', 'control')
+    """
+    return "paper" if env_id.startswith("ALE/") else "control"
+
+
 def preset_fields(name: str) -> dict[str, Any]:
     """The fields that a preset sets; the others keep the config's defaults.
 

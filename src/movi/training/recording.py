@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 
 from movi.agents.agent import Agent
-from movi.envs.gym_vector import make_single, spaces_of
+from movi.envs.gym_vector import spaces_of
+from movi.envs.make import make_visible
 from movi.errors import UserError
 from movi.training.draws import env_seeds
 
@@ -32,7 +33,7 @@ def record(
         import imageio_ffmpeg
     except ModuleNotFoundError:
         raise UserError("record needs the extra `video`: pip install 'movi[video]'") from None
-    env = make_single(env_id, render_mode="rgb_array")
+    env = make_visible(env_id)
     aside = out.with_name(f".{out.stem}.part.mp4")
     writer = None
     try:

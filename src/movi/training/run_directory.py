@@ -7,6 +7,7 @@ events.out.*        the same metrics for TensorBoard
 status.json         running, finished, diverged or failed; the step; a message
 evaluation.json     the evaluation at the end
 agent.safetensors   the agent
+replay/             the replay, if the config wants it in files
 """
 
 import json
@@ -90,7 +91,7 @@ def clean(metrics: Mapping[str, Any]) -> dict[str, Any]:
 
 def check_free(path: Path) -> None:
     """Raises if a new run cannot go there."""
-    if path.is_dir() and any(path.iterdir()):
+    if path.is_dir() and any(entry.name != "replay" for entry in path.iterdir()):
         raise UserError(f"out: {path} already holds files, expected a new or empty directory")
     if path.exists() and not path.is_dir():
         raise UserError(f"out: {path} is a file, expected a directory")

@@ -12,9 +12,11 @@ from movi.agents.algorithms import deep_algorithm
 from movi.agents.learner import make_learner
 from movi.agents.networks import NetworkSpec, choose_network, make_network
 from movi.agents.optimisers import make_optimiser
-from movi.envs.gym_vector import make_gymnasium
+from movi.envs.atari import AtariVector
 from movi.envs.interface import Environment
+from movi.envs.make import make_environment as make_by_id
 from movi.errors import UserError
+from movi.replay.frames import FrameReplay, bytes_of
 from movi.replay.interface import Replay
 from movi.replay.memory import readable
 from movi.replay.uniform import UniformReplay, bytes_per_transition
@@ -65,6 +67,22 @@ def network_spec(config: Config, spaces: Spaces) -> NetworkSpec:
     return NetworkSpec(kind, tuple(config.hidden), config.padding)
 
 
+def make_replay(
+    config: Config, environment: Environment, out: str | Path | None, watcher: Watcher
+) -> Replay:
+    """The replay of a run: of single frames for Atari, else of whole transitions."""
+    space, capacity = environment.spaces.observation, config.replay_capacity
+    stacked = isinstance(environment, AtariVector)
+    if config.replay_file and (out is None or not stacked):
+        raise UserError("replay_file: needs a run directory and an Atari game")
+    size = bytes_of(capacity, space) if stacked else capacity * bytes_per_transition(space)
+    watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
+    if not stacked:
+        return UniformReplay(capacity, space)
+    directory = Path(out) / "replay" if config.replay_file and out is not None else None
+    return FrameReplay(capacity, space, directory=directory)
+
+
 def train(
     config: Config,
     out: str | Path | None = None,
@@ -88,7 +106,7 @@ def train(
         environment of your own and without this there is no evaluation.
       network: any flax module from observations to action values, in place of the config's.
       optimiser: any optax transformation, in place of the config's.
-      replay: your own, in place of a uniform one.
+      replay: your own, in place of the environment's usual one.
       watcher: is told about the run as it goes.
     """
     watcher = watcher or Watcher()
@@ -96,7 +114,7 @@ def train(
         check_free(Path(out))
     algorithm = algorithm or deep_algorithm(config.algorithm, config.sign)
     if make_environment is None and environment is None:
-        make_environment = lambda n: make_gymnasium(config.env, n)  # noqa: E731
+        make_environment = lambda n: make_by_id(config.env, n)  # noqa: E731
     if environment is None:
         assert make_environment is not None
         environment = make_environment(config.num_envs)
@@ -122,9 +140,7 @@ def train(
             reward_clip=config.reward_clip,
         )
         if replay is None:
-            size = config.replay_capacity * bytes_per_transition(spaces.observation)
-            watcher.announce(f"replay of {config.replay_capacity:,} transitions: {readable(size)}")
-            replay = UniformReplay(config.replay_capacity, spaces.observation)
+            replay = make_replay(config, environment, out, watcher)
         loop = HostLoop(config, environment, learner, replay)
         directory = None if out is None else RunDirectory(out, config)
 
