@@ -2,5 +2,16 @@
 
 from movi.envs.gym_vector import GymnasiumVector, make_gymnasium
 from movi.envs.interface import Environment, Outcome
+from movi.envs.jax_env import HostedEnvironment, JaxEnvironment, JaxOutcome
+from movi.envs.make import make_environment
 
-__all__ = ["Environment", "GymnasiumVector", "Outcome", "make_gymnasium"]
+__all__ = [
+    "Environment",
+    "GymnasiumVector",
+    "HostedEnvironment",
+    "JaxEnvironment",
+    "JaxOutcome",
+    "Outcome",
+    "make_environment",
+    "make_gymnasium",
+]
