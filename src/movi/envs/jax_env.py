@@ -95,8 +95,14 @@ class HostedEnvironment:
         self._states, outcome = self._step(
             self._keys, np.int32(self._count), self._states, np.asarray(actions, np.int32)
         )
-        arrays = jax.tree.map(np.asarray, outcome)
-        return Outcome(*arrays._replace(reward=arrays.reward.astype(float)), self._valid)
+        return Outcome(
+            observation=np.asarray(outcome.observation),
+            next_observation=np.asarray(outcome.next_observation),
+            reward=np.asarray(outcome.reward, float),
+            terminated=np.asarray(outcome.terminated),
+            truncated=np.asarray(outcome.truncated),
+            valid=self._valid,
+        )
 
     def close(self) -> None:
         """Holds nothing that needs closing."""
