@@ -11,6 +11,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
+from movi.agents.convolution import SlicedConv
 from movi.errors import UserError
 from movi.spaces import ObservationSpace, Spaces
 
@@ -81,7 +82,8 @@ class MinAtar(nn.Module):
     @nn.compact
     def __call__(self, x: Array) -> Array:
         """Images [B, H, W, C] or [B, C, H, W] to features [B, 128]."""
-        x = nn.relu(nn.Conv(16, (3, 3), padding="VALID", kernel_init=_glorot)(_image(x)))
+        convolution = SlicedConv(16, (3, 3), kernel_init=_glorot, name="Conv_0")
+        x = nn.relu(convolution(_image(x)))
         return nn.relu(nn.Dense(128, kernel_init=_glorot)(x.reshape(x.shape[0], -1)))
 
 

@@ -6,13 +6,20 @@ import gymnasium as gym
 
 from movi.envs.atari import AtariScreen, is_atari, make_atari
 from movi.envs.gym_vector import make_gymnasium, make_single
+from movi.envs.gymnax_env import is_gymnax, make_gymnax
 from movi.envs.interface import Environment
+from movi.envs.jax_env import HostedEnvironment
 
 
 def make_environment(env_id: str, num_envs: int = 1, **kwargs: Any) -> Environment:
-    """n environments of an id: an Atari game by the paper's protocol, or any Gymnasium one."""
+    """n environments of an id, driven from the host.
+
+    An Atari game by the paper's protocol, a JAX-native environment, or any Gymnasium one.
+    """
     if is_atari(env_id):
         return make_atari(env_id, num_envs, **kwargs)
+    if is_gymnax(env_id):
+        return HostedEnvironment(make_gymnax(env_id), num_envs)
     return make_gymnasium(env_id, num_envs, **kwargs)
 
 

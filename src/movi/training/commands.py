@@ -7,7 +7,7 @@ user's is a ``UserError``.
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +27,10 @@ class Train(Config):
     """dqn, momentum-dqn, deep-sql or deep-dpp."""
     out: Path | None = None
     """The run directory, new or empty; None: runs/ENV-ALGORITHM-PRESET-SEED."""
+    seeds: int = 1
+    """Runs, with the seeds from --seed on: side by side in one program on JAX-native environments
+    (MinAtar/…, gymnax/…), one after the other elsewhere. Each has its own run directory, with --out
+    OUT/seed-SEED."""
 
     @classmethod
     def default(cls, arguments: Sequence[str]) -> "Train":
@@ -38,26 +42,58 @@ class Train(Config):
         """Train, and say where the agent is."""
         config = Config(**{field.name: getattr(self, field.name) for field in fields(Config)})
 
-        from movi.agents.agent import AGENT_FILE
-        from movi.training.progress import bar
-        from movi.training.train import train as run_training
+        if self.seeds < 1:
+            raise UserError(f"seeds: {self.seeds}, expected at least 1")
 
-        out = self.out or default_directory(config)
+        from movi.training.progress import bar
+
+        outs = self._outs(config)
         start = time.monotonic()
         with bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
-            result = run_training(config, out, watcher=watcher)
+            results = self._train(config, outs, watcher)
         seconds = time.monotonic() - start
-        if result.status == "diverged":
-            print(f"diverged at step {result.step:,}; its last finite parameters are kept")
-        else:
-            print(f"finished {result.step:,} steps in {seconds:.0f} s")
-        if result.evaluation is not None:
-            evaluation = result.evaluation
-            print(
-                f"evaluation over {len(evaluation.returns)} episodes: "
-                f"mean {evaluation.mean:.1f}, standard deviation {evaluation.std:.1f}"
-            )
-        print(f"agent: {out / AGENT_FILE}")
+        for out, result in zip(outs, results):
+            _tell(out, result, seconds)
+
+    def _outs(self, config: Config) -> list[Path]:
+        configs = [replace(config, seed=config.seed + i) for i in range(self.seeds)]
+        if self.out is None:
+            return [default_directory(own) for own in configs]
+        return [self.out] if self.seeds == 1 else [self.out / f"seed-{c.seed}" for c in configs]
+
+    def _train(self, config: Config, outs: list[Path], watcher: Any) -> list[Any]:
+        from movi.envs.gymnax_env import is_gymnax
+        from movi.training.run_directory import check_free
+        from movi.training.train import train as run_training
+
+        if self.seeds > 1 and is_gymnax(config.env):
+            from movi.training.fused_train import train_seeds
+
+            seeds = [config.seed + i for i in range(self.seeds)]
+            return train_seeds(config, seeds, outs, watcher=watcher)
+        for out in outs:
+            check_free(out)
+        return [
+            run_training(replace(config, seed=config.seed + i), out, watcher=watcher)
+            for i, out in enumerate(outs)
+        ]
+
+
+def _tell(out: Path, result: Any, seconds: float) -> None:
+    """Prints how a run ended and where its agent is."""
+    from movi.agents.agent import AGENT_FILE
+
+    if result.status == "diverged":
+        print(f"diverged at step {result.step:,}; its last finite parameters are kept")
+    else:
+        print(f"finished {result.step:,} steps in {seconds:.0f} s")
+    if result.evaluation is not None:
+        evaluation = result.evaluation
+        print(
+            f"evaluation over {len(evaluation.returns)} episodes: "
+            f"mean {evaluation.mean:.1f}, standard deviation {evaluation.std:.1f}"
+        )
+    print(f"agent: {out / AGENT_FILE}")
 
 
 @dataclass(frozen=True)

@@ -23,10 +23,13 @@ class Config:
     algorithm: str
     """dqn, momentum-dqn, deep-sql or deep-dpp."""
     env: str
-    """A Gymnasium id, such as CartPole-v1, or an Atari game, such as ALE/Seaquest-v5."""
+    """A Gymnasium id such as CartPole-v1; an Atari game such as ALE/Seaquest-v5; or a JAX-native
+    environment, trained on in compiled code: MinAtar/Breakout (Asterix, Freeway, Seaquest,
+    SpaceInvaders) or gymnax/CartPole-v1."""
     preset: str = "control"
     """Where the other fields' defaults come from: control (small environments), paper (the paper's
-    2019 Dopamine DQN) or modern (Adam and squared error). Compare algorithms within one preset."""
+    2019 Dopamine DQN), modern (Adam and squared error) or minatar (the DQN of MinAtar's authors).
+    Compare algorithms within one preset."""
     seed: int = 0
     """Of everything random in the run."""
     steps: int = 100_000

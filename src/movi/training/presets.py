@@ -3,6 +3,9 @@
 ``paper``: Dopamine's DQN of 2019, the paper's baseline (its table of hyper-parameters, and what the
 table leaves out from Dopamine's TensorFlow code). ``modern``: the same with Dopamine's later
 optimiser and loss. ``control``: for small environments; see docs/agents.md for its origin.
+``minatar``: the DQN of MinAtar's authors (Young and Tian, arXiv:1903.03176, and their
+examples/dqn.py: network, replay, batch, learning start, target period, ε), with one update every 4
+steps instead of every step and the ``paper`` preset's optimiser, loss and share of κ.
 """
 
 from collections.abc import Mapping
@@ -44,11 +47,36 @@ _MODERN = {
     "optimiser_epsilon": 1.5e-4,
 }
 
+_MINATAR = {
+    "preset": "minatar",
+    "steps": 5_000_000,
+    "num_envs": 1,
+    "iteration_steps": 50_000,
+    "save_every": 250_000,
+    "gamma": 0.99,
+    "replay_capacity": 100_000,
+    "learning_starts": 5_000,
+    "batch_size": 32,
+    "update_period": 4,
+    "sync_period": 1_000,
+    "epsilon_warmup": 5_000,
+    "epsilon_decay": 100_000,
+    "epsilon_final": 0.1,
+    "evaluation_epsilon": 0.001,
+    "kappa": None,
+    "network": "minatar",
+    "loss": "huber",
+    "optimiser": "rmsprop",
+    "learning_rate": 2.5e-4,
+    "optimiser_epsilon": 1e-5,
+}
+
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "control": MappingProxyType({"preset": "control"}),
         "paper": MappingProxyType(_PAPER),
         "modern": MappingProxyType(_MODERN),
+        "minatar": MappingProxyType(_MINATAR),
     }
 )
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from movi.training.host_loop import HostLoop
-from movi.training.train import Watcher
+from movi.training.train import Loop, Watcher
 
 
 class _Bar(Watcher):
@@ -21,7 +20,7 @@ class _Bar(Watcher):
     def announce(self, line: str) -> None:
         self._progress.console.print(line, style="dim")
 
-    def tick(self, loop: HostLoop) -> None:
+    def tick(self, loop: Loop) -> None:
         now = time.monotonic()
         if now < self._next:
             return

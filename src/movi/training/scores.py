@@ -18,15 +18,19 @@ class Scores:
 
     def add(self, outcome: Outcome, i: int) -> bool:
         """Counts the step of environment i; whether its episode ended."""
-        self._return[i] += float(outcome.reward[i])
-        self._length[i] += 1
         ended = bool(outcome.terminated[i] or outcome.truncated[i])
+        self.count(i, float(outcome.reward[i]), ended)
+        return ended
+
+    def count(self, i: int, reward: float, ended: bool) -> None:
+        """Counts a step of environment i."""
+        self._return[i] += reward
+        self._length[i] += 1
         if ended:
             self._ended.append((self._return[i], self._length[i]))
             self.recent = self._return[i]
             self.episodes += 1
             self._return[i], self._length[i] = 0.0, 0
-        return ended
 
     def take(self) -> dict[str, float | int | None]:
         """The episodes that ended since the last call: how many, their mean score and length."""

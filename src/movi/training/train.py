@@ -2,18 +2,20 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import flax.linen as nn
 import optax
 
 from movi.agents.agent import AGENT_FILE, Agent, save
 from movi.agents.algorithms import deep_algorithm
-from movi.agents.learner import make_learner
+from movi.agents.learner import Learner, make_learner
 from movi.agents.networks import NetworkSpec, choose_network, make_network
 from movi.agents.optimisers import make_optimiser
 from movi.envs.atari import AtariVector
+from movi.envs.gymnax_env import is_gymnax
 from movi.envs.interface import Environment
+from movi.envs.jax_env import JaxEnvironment
 from movi.envs.make import make_environment as make_by_id
 from movi.errors import UserError
 from movi.replay.frames import FrameReplay, bytes_of
@@ -26,6 +28,11 @@ from movi.training.config import Config
 from movi.training.evaluation import Evaluation, evaluate
 from movi.training.host_loop import HostLoop
 from movi.training.run_directory import RunDirectory, Status, check_free, clean
+
+if TYPE_CHECKING:
+    from movi.training.fused_loop import FusedLoop
+
+Loop = Union[HostLoop, "FusedLoop"]
 
 
 class Result(NamedTuple):
@@ -45,7 +52,7 @@ class Result(NamedTuple):
     agent: Agent
     metrics: list[dict[str, Any]]
     evaluation: Evaluation | None
-    loop: HostLoop
+    loop: Any
 
 
 class Watcher:
@@ -54,8 +61,8 @@ class Watcher:
     def announce(self, line: str) -> None:
         """Before the run: something to know about it."""
 
-    def tick(self, loop: HostLoop) -> None:
-        """After every step of the environments."""
+    def tick(self, loop: Loop) -> None:
+        """After every step of the environments; in the fused loop, after every chunk."""
 
     def row(self, row: dict[str, Any]) -> None:
         """After every iteration."""
@@ -83,12 +90,33 @@ def make_replay(
     return FrameReplay(capacity, space, directory=directory)
 
 
+def learner_of(
+    config: Config,
+    algorithm: Algorithm,
+    network: nn.Module,
+    optimiser: optax.GradientTransformation | None,
+    spaces: Spaces,
+) -> Learner:
+    """The learner that a config means."""
+    return make_learner(
+        algorithm,
+        network,
+        optimiser
+        or make_optimiser(config.optimiser, config.learning_rate, config.optimiser_epsilon),
+        spaces.observation,
+        beta=config.beta_of,
+        loss=config.loss,
+        shared_batch=config.shared_batch,
+        reward_clip=config.reward_clip,
+    )
+
+
 def train(
     config: Config,
     out: str | Path | None = None,
     *,
     algorithm: Algorithm | None = None,
-    environment: Environment | None = None,
+    environment: Environment | JaxEnvironment | None = None,
     make_environment: Callable[[int], Environment] | None = None,
     network: nn.Module | None = None,
     optimiser: optax.GradientTransformation | None = None,
@@ -101,7 +129,8 @@ def train(
       config: the run's config.
       out: the run directory, new or empty; None writes nothing.
       algorithm: your own, in place of the config's.
-      environment: your own, in place of the config's; closed at the end.
+      environment: your own, in place of the config's; closed at the end. A ``JaxEnvironment`` is
+        trained on in the fused loop, as those that the config names are.
       make_environment: makes n environments, for the evaluation; the config's by default. With an
         environment of your own and without this there is no evaluation.
       network: any flax module from observations to action values, in place of the config's.
@@ -109,6 +138,24 @@ def train(
       replay: your own, in place of the environment's usual one.
       watcher: is told about the run as it goes.
     """
+    if isinstance(environment, JaxEnvironment) or (
+        environment is None
+        and make_environment is None
+        and replay is None
+        and is_gymnax(config.env)
+    ):
+        from movi.training.fused_train import train_seeds
+
+        return train_seeds(
+            config,
+            [config.seed],
+            None if out is None else [out],
+            algorithm=algorithm,
+            environment=environment,
+            network=network,
+            optimiser=optimiser,
+            watcher=watcher,
+        )[0]
     watcher = watcher or Watcher()
     if out is not None:
         check_free(Path(out))
@@ -128,17 +175,7 @@ def train(
         if network is None:
             assert spec is not None
             network = make_network(spec, spaces)
-        learner = make_learner(
-            algorithm,
-            network,
-            optimiser
-            or make_optimiser(config.optimiser, config.learning_rate, config.optimiser_epsilon),
-            spaces.observation,
-            beta=config.beta_of,
-            loss=config.loss,
-            shared_batch=config.shared_batch,
-            reward_clip=config.reward_clip,
-        )
+        learner = learner_of(config, algorithm, network, optimiser, spaces)
         if replay is None:
             replay = make_replay(config, environment, out, watcher)
         loop = HostLoop(config, environment, learner, replay)

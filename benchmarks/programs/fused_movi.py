@@ -1,0 +1,47 @@
+"""Agent steps per second of the fused loop while it learns: TASK WARM STEPS SEEDS [loop|vmap]."""
+
+import sys
+import time
+
+import jax
+
+from movi.agents import deep_algorithm, make_network
+from movi.envs.gymnax_env import make_gymnax
+from movi.training.config import Config
+from movi.training.fused_loop import FusedLoop
+from movi.training.presets import preset_fields
+from movi.training.train import learner_of, network_spec
+
+COMMON = {"learning_starts": 1_000, "epsilon_warmup": 0, "epsilon_decay": 1}
+CONFIGS = {
+    "minatar": Config(
+        "dqn", "MinAtar/Breakout", **{**preset_fields("minatar"), **COMMON, "epsilon_final": 0.1}
+    ),
+    "cartpole": Config(
+        "dqn",
+        "gymnax/CartPole-v1",
+        hidden=(64, 64),
+        batch_size=64,
+        update_period=1,
+        sync_period=500,
+        learning_rate=1e-4,
+        steps=5_000_000,
+        **COMMON,
+    ),
+}
+
+task, warm, steps, seeds = sys.argv[1], *map(int, sys.argv[2:5])
+config = CONFIGS[task]
+environment = make_gymnax(config.env)
+spaces = environment.spaces
+network = make_network(network_spec(config, spaces), spaces)
+learner = learner_of(config, deep_algorithm(config.algorithm), network, None, spaces)
+vectorised = sys.argv[5] == "vmap" if len(sys.argv) > 5 else task == "cartpole"
+loop = FusedLoop(config, environment, learner, range(seeds), vectorised=vectorised)
+loop.advance(warm)
+jax.block_until_ready(loop.states)
+start = time.perf_counter()
+loop.advance(warm + steps)
+jax.block_until_ready(loop.states)
+print(steps * seeds / (time.perf_counter() - start))
+assert loop.updates == (warm + steps - 1_000) // config.update_period

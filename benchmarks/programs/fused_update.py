@@ -1,0 +1,61 @@
+"""The MinAtar update alone, in a compiled loop, and the matrix-multiply peak: two figures.
+
+GFLOP/s of both. The update's operations are counted by hand: a forward pass of the lagged network
+on s', one of the online network on s, and the gradient with respect to weights and hidden layers.
+"""
+
+import time
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from movi.agents import deep_algorithm, make_network
+from movi.spaces import ObservationSpace, Spaces
+from movi.training.config import Config
+from movi.training.presets import preset_fields
+from movi.training.train import learner_of, network_spec
+from movi.transitions import Transition
+
+COUNT = 500
+
+
+def best(function, *arguments):
+    """The shortest of five times."""
+    jax.block_until_ready(function(*arguments))
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        jax.block_until_ready(function(*arguments))
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+config = Config("dqn", "MinAtar/Breakout", **preset_fields("minatar"))
+spaces = Spaces(ObservationSpace((10, 10, 4), "bool"), 6)
+network = make_network(network_spec(config, spaces), spaces)
+learner = learner_of(config, deep_algorithm("dqn"), network, None, spaces)
+rng = np.random.default_rng(0)
+b = config.batch_size
+batches = Transition(
+    jnp.asarray(rng.random((1, b, 10, 10, 4)) < 0.1),
+    jnp.asarray(rng.integers(6, size=(1, b)), jnp.int32),
+    jnp.asarray(rng.random((1, b)), jnp.float32),
+    jnp.full((1, b), 0.99, jnp.float32),
+    jnp.asarray(rng.random((1, b, 10, 10, 4)) < 0.1),
+)
+
+
+@jax.jit
+def updates(state, batches):
+    return jax.lax.fori_loop(
+        0, COUNT, lambda i, s: learner.update(s, batches, jnp.int32(4 * i))[0], state
+    )
+
+
+dense = 2 * (1024 * 128 + 128 * 6)
+forward = 2 * 64 * 36 * 16 + dense
+seconds = best(updates, learner.init(jax.random.key(0)), batches) / COUNT
+matrix = jnp.asarray(rng.random((2048, 2048)), jnp.float32)
+peak = 2 * 2048**3 / best(jax.jit(jnp.matmul), matrix, matrix) / 1e9
+print(b * (3 * forward + dense) / seconds / 1e9, peak, seconds)

@@ -1,0 +1,32 @@
+"""A convolution as slices and one matrix product.
+
+XLA runs a convolution inside a compiled loop about six times slower on a CPU than outside it. The
+same numbers as slices of the image, side by side, times the kernel as a matrix are fast in both
+places. Parameters, their names and their initial values are those of ``flax.linen.Conv``.
+"""
+
+from typing import Any
+
+import flax.linen as nn
+import jax.numpy as jnp
+
+Array = Any
+
+
+class SlicedConv(nn.Module):
+    """``nn.Conv`` with padding VALID and stride 1, for small kernels."""
+
+    features: int
+    size: tuple[int, int]
+    kernel_init: nn.initializers.Initializer = nn.initializers.lecun_normal()
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """Images [B, H, W, C] to [B, H − h + 1, W − w + 1, features]."""
+        h, w = self.size
+        kernel = self.param("kernel", self.kernel_init, (h, w, x.shape[-1], self.features))
+        bias = self.param("bias", nn.initializers.zeros_init(), (self.features,))
+        height, width = x.shape[1] - h + 1, x.shape[2] - w + 1
+        patches = [x[:, i : i + height, j : j + width] for i in range(h) for j in range(w)]
+        columns = jnp.concatenate(patches, axis=-1)
+        return columns @ kernel.reshape(-1, self.features) + bias

@@ -1,0 +1,116 @@
+"""gymnax: the five MinAtar games and classic control, compiled.
+
+| id | environment |
+|---|---|
+| MinAtar/Asterix, Breakout, Freeway, Seaquest, SpaceInvaders | as MinAtar's authors use them |
+| gymnax/NAME, such as gymnax/CartPole-v1 | any gymnax environment with discrete actions |
+
+MinAtar as its authors use it (Young and Tian, 2019): six actions in every game, a sticky action
+with probability 0.1, no limit to an episode's length but Freeway's 2,500 steps. gymnax has no
+sticky actions and cuts after 1,000 steps; here both are put right. A cut is a truncation.
+"""
+
+import re
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from movi.envs.jax_env import JaxEnvironment, JaxOutcome, State, settled
+from movi.errors import UserError
+from movi.spaces import ObservationSpace, Spaces
+
+MINATAR = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
+STICKY = 0.1
+LONGEST = 100_000  # steps of a MinAtar episode, so that a perfect player's evaluation ends too
+FREEWAY = 2_500
+
+
+def is_gymnax(env_id: str) -> bool:
+    """Whether an id means an environment of this module.
+
+    >>> is_gymnax("MinAtar/Breakout"), is_gymnax("MinAtar/Breakout-v1"), is_gymnax("CartPole-v1")
+    (True, False, False)
+    """
+    if env_id.startswith("gymnax/"):
+        return True
+    # MinAtar's own package registers ids that end in -v0 and -v1 with Gymnasium.
+    return env_id.startswith("MinAtar/") and not re.search(r"-v\d+$", env_id)
+
+
+def make_gymnax(env_id: str) -> JaxEnvironment:
+    """The environment of an id; an unknown one is one clear line."""
+    family, _, name = env_id.partition("/")
+    if family == "MinAtar" and name not in MINATAR:
+        games = ", ".join(f"MinAtar/{game}" for game in MINATAR)
+        raise UserError(f"env: {env_id!r}, expected one of {games}")
+    try:
+        import gymnax
+    except ModuleNotFoundError:
+        raise UserError(
+            f"env: {env_id} needs the extra `gymnax`: pip install 'movi[gymnax]'"
+        ) from None
+    if family == "MinAtar":
+        env, params = gymnax.make(f"{name}-MinAtar", use_minimal_action_set=False)
+        limit = FREEWAY if name == "Freeway" else LONGEST
+        return sticky(
+            _adapted(env, params.replace(max_steps_in_episode=limit), env_id, "bool"), STICKY
+        )
+    known = [known for known in gymnax.registered_envs if not known.endswith("-MinAtar")]
+    if name not in known:
+        raise UserError(f"env: {env_id!r}, expected gymnax/ and one of {', '.join(known)}")
+    env, params = gymnax.make(name)
+    return _adapted(env, params, env_id, None)
+
+
+def _adapted(env: Any, params: Any, env_id: str, dtype: str | None) -> JaxEnvironment:
+    """A gymnax environment as a ``JaxEnvironment``, its observations stored as ``dtype``."""
+    actions = env.action_space(params)
+    if type(actions).__name__ != "Discrete":
+        raise UserError(
+            f"env: {env_id} has {type(actions).__name__} actions, supported are Discrete ones"
+        )
+    seen = jax.eval_shape(lambda key: env.reset(key, params)[0], jax.random.key(0))
+    if not isinstance(seen, jax.ShapeDtypeStruct):
+        raise UserError(f"env: {env_id} has observations of several parts, supported are arrays")
+    kept = np.dtype(dtype or seen.dtype)
+    spaces = Spaces(ObservationSpace(tuple(seen.shape), str(kept)), int(actions.n))
+
+    def reset(key: jax.Array) -> tuple[State, jax.Array]:
+        observation, state = env.reset(key, params)
+        return settled(state), observation.astype(kept)
+
+    def step(key: jax.Array, state: State, action: jax.Array) -> tuple[State, JaxOutcome]:
+        observation, new, reward, terminated, truncated, info = env.step(key, state, action, params)
+        terminated = jnp.asarray(terminated, bool)
+        return settled(new, like=state), JaxOutcome(
+            observation=observation.astype(kept),
+            next_observation=info["final_observation"].astype(kept),
+            reward=jnp.asarray(reward, jnp.float32),
+            terminated=terminated,
+            truncated=jnp.asarray(truncated, bool) & ~terminated,
+        )
+
+    return JaxEnvironment(spaces, reset, step)
+
+
+def sticky(environment: JaxEnvironment, probability: float) -> JaxEnvironment:
+    """Repeats the last action that was taken, with this probability, in place of the one given.
+
+    As in MinAtar the last action outlives its episode, and is 0 before the first one.
+    """
+
+    def reset(key: jax.Array) -> tuple[State, jax.Array]:
+        state, observation = environment.reset(key)
+        return (state, jnp.int32(0)), observation
+
+    def step(key: jax.Array, state: State, action: jax.Array) -> tuple[State, JaxOutcome]:
+        inner, last = state
+        for_env, for_sticking = jax.random.split(key)
+        sticks = jax.random.uniform(for_sticking) < probability
+        taken = jnp.where(sticks, last, action.astype(jnp.int32))
+        inner, outcome = environment.step(for_env, inner, taken)
+        return (inner, taken), outcome
+
+    return JaxEnvironment(environment.spaces, reset, step)

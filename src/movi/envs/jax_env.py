@@ -1,0 +1,116 @@
+"""JAX-native environments: pure functions that a compiled loop steps, and the host loop too."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from movi.envs.interface import Outcome
+from movi.spaces import Spaces
+
+Array = Any
+State = Any
+
+
+class JaxOutcome(NamedTuple):
+    """What one step of one environment gave; ``Outcome`` has the stream drawn.
+
+    Attributes:
+      observation: what to act on next: after an episode's end the next one's first observation.
+      next_observation: what the step led to, at an episode's end the final observation.
+      reward: as the environment gave it, float32.
+      terminated: s' is terminal.
+      truncated: the episode was cut at s'.
+    """
+
+    observation: Array
+    next_observation: Array
+    reward: Array
+    terminated: Array
+    truncated: Array
+
+
+class JaxEnvironment(NamedTuple):
+    """One environment as two pure functions; whoever calls them maps them over many.
+
+    Attributes:
+      spaces: what is seen and done.
+      reset: ``reset(key) -> (state, observation)``.
+      step: ``step(key, state, action) -> (state, outcome)``; it starts the next episode itself, so
+        every step is a decision. The state's dtypes and shapes never change.
+    """
+
+    spaces: Spaces
+    reset: Callable[[Array], tuple[State, Array]]
+    step: Callable[[Array, State, Array], tuple[State, JaxOutcome]]
+
+
+def env_keys(seeds: Sequence[int]) -> Array:
+    """A key for each environment."""
+    return jax.vmap(jax.random.key)(np.array([int(seed) for seed in seeds], np.uint32))
+
+
+def reset_all(environment: JaxEnvironment, keys: Array) -> tuple[State, Array]:
+    """Starts an episode in each environment; the states and the observations [n, ...]."""
+    return jax.vmap(lambda key: environment.reset(jax.random.fold_in(key, 0)))(keys)
+
+
+def step_all(
+    environment: JaxEnvironment, keys: Array, count: Array, states: State, actions: Array
+) -> tuple[State, JaxOutcome]:
+    """Step number ``count`` (from 1) of every environment.
+
+    Its random numbers are a pure function of the environment's key and the count.
+    """
+    now = jax.vmap(lambda key: jax.random.fold_in(key, count))(keys)
+    return jax.vmap(environment.step)(now, states, actions)
+
+
+class HostedEnvironment:
+    """The same environments for the host loop and for evaluation: an ``Environment``."""
+
+    def __init__(self, environment: JaxEnvironment, num_envs: int = 1) -> None:
+        """n environments that step together."""
+        self.spaces, self.num_envs = environment.spaces, num_envs
+        self._reset = jax.jit(lambda keys: reset_all(environment, keys))
+        self._step = jax.jit(
+            lambda keys, count, states, actions: step_all(environment, keys, count, states, actions)
+        )
+        self._valid = np.ones(num_envs, bool)
+        self._count = 0
+        self._keys: Any = None
+        self._states: State = None
+
+    def reset(self, seeds: Sequence[int]) -> np.ndarray:
+        """Starts an episode in each environment, each with its own seed."""
+        self._keys, self._count = env_keys(seeds), 0
+        self._states, observation = self._reset(self._keys)
+        return np.asarray(observation)
+
+    def step(self, actions: np.ndarray) -> Outcome:
+        """Takes the actions, counted from 0."""
+        self._count += 1
+        self._states, outcome = self._step(
+            self._keys, np.int32(self._count), self._states, np.asarray(actions, np.int32)
+        )
+        return Outcome(
+            observation=np.asarray(outcome.observation),
+            next_observation=np.asarray(outcome.next_observation),
+            reward=np.asarray(outcome.reward, float),
+            terminated=np.asarray(outcome.terminated),
+            truncated=np.asarray(outcome.truncated),
+            valid=self._valid,
+        )
+
+    def close(self) -> None:
+        """Holds nothing that needs closing."""
+
+
+def settled(tree: Any, like: Any = None) -> Any:
+    """Arrays of fixed dtypes (those of ``like``), as the state of a compiled loop has to be."""
+    if like is None:
+        # A Python number's dtype is weak until it is said: a loop would find that it changes.
+        return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.asarray(leaf).dtype), tree)
+    return jax.tree.map(lambda leaf, old: jnp.asarray(leaf).astype(old.dtype), tree, like)

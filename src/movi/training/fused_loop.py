@@ -1,0 +1,209 @@
+"""The fused loop: training in compiled chunks, for one seed or for many side by side.
+
+Between two chunks the host looks at the records, writes metrics and files, draws progress, and can
+be interrupted. What it keeps of a run is the chunks' state (one pytree per seed) and a few sums.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from movi.agents.learner import Learner
+from movi.envs.jax_env import JaxEnvironment
+from movi.replay.memory import require_memory
+from movi.replay.uniform import bytes_per_transition
+from movi.training.config import Config
+from movi.training.fused_step import (
+    FusedState,
+    Keys,
+    Records,
+    exploration,
+    keys_of,
+    make_chunk,
+    make_init,
+    metric_names,
+)
+from movi.training.host_loop import CHECK_PERIOD
+from movi.training.run_directory import clean
+from movi.training.scores import Scores
+
+CHUNK = 1_000  # agent steps between two looks at a run
+
+
+class SeedRun:
+    """One seed's side of the loop: its episodes and its updates' metrics, row by row."""
+
+    def __init__(self, config: Config, seed: int, names: Sequence[str]) -> None:
+        """Nothing happened yet."""
+        self.config, self.seed = config, seed
+        self.scores = Scores(config.num_envs)
+        self.step = 0  # the agent steps that the rows have told of
+        self.diverged: int | None = None
+        self._names = names
+        self._reward = np.zeros(0, np.float32)
+        self._ended = np.zeros(0, bool)
+        self._metrics = np.zeros((0, len(names)), np.float32)
+
+    def add(self, records: Records, diverged_at: int) -> None:
+        """What happened in the agent steps after those already told."""
+        self._reward = np.concatenate([self._reward, records.reward.ravel()])
+        self._ended = np.concatenate([self._ended, records.ended.ravel()])
+        new = np.stack([records.metrics[name].ravel() for name in self._names], axis=-1)
+        self._metrics = np.concatenate([self._metrics, new])
+        self.diverged = diverged_at or None
+
+    def noticed_at(self, until: int) -> int:
+        """The step at which the host loop would have stopped, at the latest ``until``."""
+        if self.diverged is None:
+            return until
+        return min(until, -(-self.diverged // CHECK_PERIOD) * CHECK_PERIOD)
+
+    @property
+    def updates(self) -> int:
+        """Updates up to this step."""
+        return self._multiples(self.config.update_period)
+
+    @property
+    def syncs(self) -> int:
+        """Synchronisations up to this step."""
+        return self._multiples(self.config.sync_period)
+
+    def row(self, until: int, iteration: int) -> dict[str, Any]:
+        """The metrics of the agent steps up to ``until``: ``train.iteration_row``'s row."""
+        n, first = self.config.num_envs, self.step
+        count = until - first
+        for j, (reward, ended) in enumerate(
+            zip(self._reward[:count].tolist(), self._ended[:count].tolist())
+        ):
+            self.scores.count((first + j) % n, reward, ended)
+        steps = np.arange(first + 1, until + 1)
+        live = (steps > self.config.learning_starts) & (steps % self.config.update_period == 0)
+        if self.diverged is not None:
+            live &= steps < self.diverged
+        updated = self._metrics[:count][live].astype(float)
+        means = updated.mean(axis=0) if len(updated) else [None] * len(self._names)
+        self._reward, self._ended = self._reward[count:], self._ended[count:]
+        self._metrics = self._metrics[count:]
+        self.step = until
+        return clean(
+            {
+                "iteration": iteration,
+                "step": until,
+                **self.scores.take(),
+                **{
+                    name: None if mean is None else float(mean)
+                    for name, mean in zip(self._names, means)
+                },
+                "beta": float(self.config.beta_of(until)),
+                "epsilon": float(self.config.epsilon_of(until)),
+                "updates": self.updates,
+                "syncs": self.syncs,
+                "stored": min(until, self.config.replay_capacity),
+            }
+        )
+
+    def _multiples(self, period: int) -> int:
+        """How many multiples of a period there are in (learning_starts, step]."""
+        return max(0, self.step // period - self.config.learning_starts // period)
+
+
+class FusedLoop:
+    """The runs of some seeds in progress; ``advance`` takes them further, in whole ticks."""
+
+    def __init__(
+        self,
+        config: Config,
+        environment: JaxEnvironment,
+        learner: Learner,
+        seeds: Sequence[int],
+        *,
+        vectorised: bool = True,
+    ) -> None:
+        """Resets the environments and initialises the learners, each by its own seed.
+
+        Args:
+          config: of all runs, but for the seed.
+          environment: the environment.
+          learner: the learner.
+          seeds: one run for each.
+          vectorised: map the seeds inside one program, instead of running one program for each.
+        """
+        size = config.replay_capacity * bytes_per_transition(environment.spaces.observation)
+        plural = f" for each of {len(seeds)} seeds" if len(seeds) > 1 else ""
+        require_memory(
+            f"replay of {config.replay_capacity:,} transitions{plural}", len(seeds) * size
+        )
+        self.config, self.seeds = config, tuple(seeds)
+        self.step = self.ticks = 0
+        self._vectorised = vectorised and len(seeds) > 1
+        self._size = max(1, CHUNK // config.num_envs)
+        names = metric_names(learner)
+        self.runs = [SeedRun(config, seed, names) for seed in seeds]
+        init = make_init(config, environment, learner)
+        states = [init(seed) for seed in seeds]
+        keys = [keys_of(seed, config.num_envs) for seed in seeds]
+        self.states: list[FusedState] = [_stacked(states)] if self._vectorised else states
+        self._keys: list[Keys] = [_stacked(keys)] if self._vectorised else keys
+        self._chunk = make_chunk(
+            config,
+            environment,
+            learner,
+            self._size,
+            len(seeds) if self._vectorised else None,
+        )
+
+    @property
+    def updates(self) -> int:
+        """Updates of each seed so far."""
+        starts, period = self.config.learning_starts, self.config.update_period
+        return max(0, self.step // period - starts // period)
+
+    def advance(self, until: int, tick: Callable[["FusedLoop"], None] = lambda loop: None) -> None:
+        """Goes on until every seed has reached agent step ``until``, or all have diverged."""
+        n = self.config.num_envs
+        while self.step < until:
+            count = min(self._size, -(-(until - self.step) // n))
+            self._take(count)
+            tick(self)
+            if all(run.diverged and run.noticed_at(until) <= self.step for run in self.runs):
+                return
+
+    def state(self, i: int) -> FusedState:
+        """The state of a seed's run; valid until the next ``advance``."""
+        if not self._vectorised:
+            return self.states[i]
+        return jax.tree.map(lambda leaf: leaf[i], self.states[0])
+
+    def parameters(self, i: int) -> dict[str, Any]:
+        """A copy of the online networks' parameters of a seed."""
+        if not self._vectorised:
+            return jax.tree.map(np.array, self.states[i].learner.online)
+        return jax.tree.map(lambda leaf: np.array(leaf[i]), self.states[0].learner.online)
+
+    def _take(self, count: int) -> None:
+        """One chunk of ticks, for every seed."""
+        n = self.config.num_envs
+        ticks = self.ticks + np.arange(self._size, dtype=np.int64)
+        explore = exploration(self.config, ticks * n)
+        arguments = explore, np.int32(self.ticks), np.int32(count), np.int32(self.config.steps)
+        records = []
+        for j, keys in enumerate(self._keys):  # dispatched one after the other, run side by side
+            self.states[j], new = self._chunk(self.states[j], keys, *arguments)
+            records.append(new)
+        diverged = [np.asarray(state.learner.diverged_at) for state in self.states]
+        host = [jax.tree.map(lambda leaf: np.asarray(leaf)[:count], new) for new in records]
+        for i, run in enumerate(self.runs):
+            if self._vectorised:
+                own = jax.tree.map(lambda leaf, i=i: leaf[:, i], host[0])
+                run.add(own, int(diverged[0][i]))
+            else:
+                run.add(host[i], int(diverged[i]))
+        self.ticks += count
+        self.step = min(self.ticks * n, self.config.steps)
+
+
+def _stacked(trees: Sequence[Any]) -> Any:
+    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)

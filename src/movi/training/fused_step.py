@@ -1,0 +1,205 @@
+"""One compiled chunk of training: environments, replay, updates and synchronisations in one loop.
+
+The order within an agent step, its gates and its random numbers are the host loop's (see
+``movi.training.host_loop``). JAX-native environments make every step a decision, so what the host
+counts follows from the step k alone:
+
+    stored(k)  = min(k, capacity), so that learning means k > learning_starts
+    updates(k) = ⌊k/F⌋ − ⌊learning_starts/F⌋ once learning, the number of the next draw
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from movi.agents.learner import Learner, LearnerState
+from movi.envs.jax_env import JaxEnvironment, env_keys, reset_all, step_all
+from movi.replay import device
+from movi.training.config import Config
+from movi.training.draws import ACTING, INITIALISATION, SAMPLING, bits, env_seeds, key_of
+from movi.transitions import Transition
+
+Array = Any
+
+
+class FusedState(NamedTuple):
+    """Everything that a seed's run needs to continue from a tick, but its number.
+
+    Attributes:
+      learner: parameters, lagged copies, optimiser states.
+      ring: the replay.
+      environments: the states of the n environments.
+      observation: what they act on next, [n, ...].
+    """
+
+    learner: LearnerState
+    ring: Transition
+    environments: Any
+    observation: Array
+
+
+class Keys(NamedTuple):
+    """The keys of a seed's run; each draw folds its number in."""
+
+    acting: Array
+    sampling: Array
+    environments: Array
+
+
+class Exploration(NamedTuple):
+    """ε of each tick of a chunk as integers, so that compiled code compares as the host does.
+
+    The host explores where word < ε 2³² in double precision: where word ≤ ⌈ε 2³²⌉ − 1.
+    """
+
+    ever: Array
+    last: Array
+
+
+class Records(NamedTuple):
+    """What happened in each agent step of a chunk, [ticks, n]."""
+
+    reward: Array
+    ended: Array
+    metrics: dict[str, Array]
+
+
+def keys_of(seed: int, num_envs: int) -> Keys:
+    """The keys that the host loop uses with this seed."""
+    return Keys(key_of(seed, ACTING), key_of(seed, SAMPLING), env_keys(env_seeds(seed, num_envs)))
+
+
+def exploration(config: Config, steps: np.ndarray) -> Exploration:
+    """The integers of ε at these agent steps."""
+    words = np.ceil(np.asarray(config.epsilon_of(steps), float) * 2.0**32)
+    return Exploration(words > 0, (np.maximum(words, 1) - 1).astype(np.uint32))
+
+
+def make_init(
+    config: Config, environment: JaxEnvironment, learner: Learner
+) -> Callable[[int], FusedState]:
+    """``init(seed) -> state`` of a run that begins."""
+    learn = jax.jit(learner.init)
+    reset = jax.jit(lambda keys: reset_all(environment, keys))
+
+    def init(seed: int) -> FusedState:
+        states, observation = reset(keys_of(seed, config.num_envs).environments)
+        ring = device.empty(config.replay_capacity, environment.spaces.observation)
+        return FusedState(learn(key_of(seed, INITIALISATION)), ring, states, observation)
+
+    return init
+
+
+def metric_names(learner: Learner) -> list[str]:
+    """The names of an update's metrics, in order."""
+    online = jax.eval_shape(learner.init, jax.random.key(0)).online
+    return [f"{kind}_{name}" for kind in ("loss", "mean") for name in online]
+
+
+def make_chunk(
+    config: Config, environment: JaxEnvironment, learner: Learner, ticks: int, seeds: int | None
+) -> Callable[..., tuple[FusedState, Records]]:
+    """``chunk(state, keys, exploration, first, count, limit) -> (state, records)``, compiled.
+
+    It takes ``count`` ticks, at most ``ticks``, after tick number ``first``; past agent step
+    ``limit`` nothing is learned. The state's buffers are taken over. With ``seeds`` the state, the
+    keys and the records have a leading axis of seeds; the counters are common to all.
+    """
+    n, space = config.num_envs, environment.spaces.observation
+    capacity, starts = config.replay_capacity, config.learning_starts
+    period, minibatches = config.update_period, (learner.minibatches, config.batch_size)
+    names = metric_names(learner)
+
+    def act(state: FusedState, key: Array, tick: Array, explore: Exploration) -> Array:
+        words = bits(key, tick, (n, 2))
+        random = (words[:, 1] % jnp.uint32(environment.spaces.actions)).astype(jnp.int32)
+        exploring = explore.ever & (words[:, 0] <= explore.last)
+        greedy = learner.act(state.learner, state.observation).astype(jnp.int32)
+        return jnp.where(exploring, random, greedy)
+
+    def agent_step(
+        learned: LearnerState, ring: Transition, key: Array, k: Array, limit: Array, new: Transition
+    ) -> tuple[LearnerState, Transition, dict[str, Array]]:
+        """Store, update if due, synchronise if due."""
+        ring = device.add(ring, (k - 1) % capacity, new)
+        learning = (k > starts) & (k <= limit)
+
+        def update(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
+            words = bits(key, k // period - starts // period - 1, minibatches)
+            batches = device.sample(ring, jnp.minimum(k, capacity), words, space)
+            return learner.update(state, batches, k)
+
+        def wait(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
+            return state, {name: jnp.float32(0) for name in names}
+
+        learned, metrics = jax.lax.cond(learning & (k % period == 0), update, wait, learned)
+        learned = jax.lax.cond(
+            learning & (k % config.sync_period == 0), learner.sync, lambda state: state, learned
+        )
+        return learned, ring, metrics
+
+    def take_tick(
+        state: FusedState, keys: Keys, explore: Exploration, tick: Array, limit: Array
+    ) -> tuple[FusedState, Records]:
+        """Decides for every environment, steps them all, and goes through their transitions."""
+        actions = act(state, keys.acting, tick, explore)
+        environments, outcome = step_all(
+            environment, keys.environments, tick + 1, state.environments, actions
+        )
+        ended = outcome.terminated | outcome.truncated
+        terminal = ended if config.timeouts_are_terminal else outcome.terminated
+        new = Transition(
+            observation=state.observation,
+            action=actions,
+            reward=outcome.reward,
+            discount=jnp.where(terminal, jnp.float32(0), jnp.float32(config.gamma)),
+            next_observation=outcome.next_observation,
+        )
+
+        def go_through(carry: tuple[LearnerState, Transition], i: Array) -> tuple[Any, Any]:
+            one = jax.tree.map(lambda leaf: leaf[i], new)
+            learned, ring, metrics = agent_step(*carry, keys.sampling, tick * n + i + 1, limit, one)
+            return (learned, ring), metrics
+
+        carry = state.learner, state.ring
+        if n == 1:
+            carry, metrics = go_through(carry, jnp.int32(0))
+            metrics = {name: value[None] for name, value in metrics.items()}
+        else:
+            carry, metrics = jax.lax.scan(go_through, carry, jnp.arange(n, dtype=jnp.int32))
+        return (
+            FusedState(*carry, environments, outcome.observation),
+            Records(outcome.reward, ended, metrics),
+        )
+
+    # The seeds are mapped inside the loop: counters stay common, so that a gate stays a branch.
+    of_all = take_tick if seeds is None else jax.vmap(take_tick, in_axes=(0, 0, None, None, None))
+    leading: Sequence[int] = () if seeds is None else (seeds,)
+
+    def chunk(
+        state: FusedState,
+        keys: Keys,
+        explore: Exploration,
+        first: Array,
+        count: Array,
+        limit: Array,
+    ) -> tuple[FusedState, Records]:
+        shape = (ticks, *leading, n)
+        empty = Records(
+            jnp.zeros(shape, jnp.float32),
+            jnp.zeros(shape, bool),
+            {name: jnp.zeros(shape, jnp.float32) for name in names},
+        )
+
+        def body(t: Array, carry: tuple[FusedState, Records]) -> tuple[FusedState, Records]:
+            state, records = carry
+            now = Exploration(explore.ever[t], explore.last[t])
+            state, new = of_all(state, keys, now, first + t, limit)
+            return state, jax.tree.map(lambda array, value: array.at[t].set(value), records, new)
+
+        return jax.lax.fori_loop(0, count, body, (state, empty))
+
+    return jax.jit(chunk, donate_argnums=0)

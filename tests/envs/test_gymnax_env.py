@@ -1,0 +1,172 @@
+"""MinAtar and classic control of gymnax, as JAX-native environments and driven from the host."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from movi.envs import HostedEnvironment, JaxEnvironment, JaxOutcome, make_environment
+from movi.envs.gymnax_env import MINATAR, make_gymnax, sticky
+from movi.envs.jax_env import env_keys, reset_all, step_all
+from movi.errors import UserError
+from movi.spaces import ObservationSpace, Spaces
+
+CHANNELS = {"Asterix": 4, "Breakout": 4, "Freeway": 7, "Seaquest": 10, "SpaceInvaders": 6}
+
+
+@pytest.mark.parametrize("game", MINATAR)
+def test_minatar_has_six_actions_and_binary_images(game):
+    environment = make_gymnax(f"MinAtar/{game}")
+    assert environment.spaces == Spaces(ObservationSpace((10, 10, CHANNELS[game]), "bool"), 6)
+    _, observation = jax.eval_shape(environment.reset, jax.random.key(0))
+    assert (observation.shape, observation.dtype) == ((10, 10, CHANNELS[game]), bool)
+
+
+@pytest.mark.parametrize("game", MINATAR)
+def test_a_minatar_state_keeps_its_dtypes_so_that_a_loop_can_carry_it(game):
+    environment = make_gymnax(f"MinAtar/{game}")
+    state, _ = jax.eval_shape(environment.reset, jax.random.key(0))
+    new, outcome = jax.eval_shape(environment.step, jax.random.key(0), state, jnp.int32(0))
+    assert new == state
+    assert outcome.reward.dtype == jnp.float32
+    assert outcome.terminated.dtype == outcome.truncated.dtype == bool
+
+
+def counter(probability):
+    """Tells of the actions that reach it."""
+
+    def step(key, state, action):
+        seen = action.astype(jnp.float32)[None]
+        no = jnp.bool_(False)
+        return state, JaxOutcome(seen, seen, jnp.float32(0), no, no)
+
+    inner = JaxEnvironment(
+        Spaces(ObservationSpace((1,), "float32"), 6),
+        lambda key: (jnp.int32(0), jnp.zeros(1, jnp.float32)),
+        step,
+    )
+    return sticky(inner, probability)
+
+
+def taken(environment, actions):
+    keys = env_keys(range(len(actions[0])))
+    states, _ = reset_all(environment, keys)
+
+    def body(states, x):
+        states, outcome = step_all(environment, keys, x[0], states, x[1])
+        return states, outcome.observation[:, 0]
+
+    counts = jnp.arange(1, len(actions) + 1)
+    return np.asarray(jax.lax.scan(body, states, (counts, jnp.asarray(actions)))[1]).astype(int)
+
+
+def test_a_tenth_of_the_actions_stick_to_the_one_taken_before():
+    given = np.random.default_rng(0).integers(6, size=(2_000, 8)).astype(np.int32)
+    seen = taken(counter(0.1), given)
+    stuck = seen != given
+    before = np.concatenate([np.zeros((1, 8), int), seen[:-1]])
+    np.testing.assert_array_equal(seen[stuck], before[stuck])
+    # A stuck action differs from the given one in five of six cases.
+    share, n = 0.1 * 5 / 6, stuck.size
+    assert abs(stuck.mean() - share) < 5 * np.sqrt(share * (1 - share) / n)
+    assert abs(np.corrcoef(stuck[:, 0], stuck[:, 1])[0, 1]) < 0.1
+
+
+def test_without_stickiness_the_given_actions_are_taken():
+    given = np.random.default_rng(1).integers(6, size=(50, 2)).astype(np.int32)
+    np.testing.assert_array_equal(taken(counter(0.0), given), given)
+
+
+def played(env_id, steps, n=1, seeds=(0, 1, 2)):
+    environment = make_environment(env_id, n)
+    first = environment.reset(seeds[:n])
+    rng = np.random.default_rng(0)
+    return first, [
+        environment.step(rng.integers(environment.spaces.actions, size=n)) for _ in range(steps)
+    ]
+
+
+def test_the_same_seed_gives_the_same_episodes_and_another_one_others():
+    first, one = played("gymnax/CartPole-v1", 60, 2)
+    again, two = played("gymnax/CartPole-v1", 60, 2)
+    np.testing.assert_array_equal(first, again)
+    for a, b in zip(one, two):
+        for x, y in zip(a, b):
+            np.testing.assert_array_equal(x, y)
+    assert not np.array_equal(first[0], first[1])
+
+
+def test_at_an_end_the_next_observation_is_the_final_one_and_the_observation_the_resets():
+    _, outcomes = played("gymnax/CartPole-v1", 200)
+    ends = [outcome for outcome in outcomes if outcome.terminated[0]]
+    assert len(ends) > 3
+    for outcome in ends:
+        assert np.abs(outcome.observation).max() <= 0.05  # where episodes start
+        x, _, angle, _ = outcome.next_observation[0]
+        assert abs(x) > 2.4 or abs(angle) > 12 * 2 * np.pi / 360  # where they end
+    for outcome in outcomes:
+        assert outcome.valid.all()
+        if not outcome.terminated[0]:
+            np.testing.assert_array_equal(outcome.observation, outcome.next_observation)
+    starts = {tuple(outcome.observation[0]) for outcome in ends}
+    assert len(starts) == len(ends)  # each reset has its own random numbers
+
+
+def test_the_time_limit_is_a_truncation():
+    environment = make_environment("gymnax/MountainCar-v0")
+    environment.reset([0])
+    outcomes = [environment.step(np.array([1])) for _ in range(400)]
+    cuts = [t for t, outcome in enumerate(outcomes, 1) if outcome.truncated[0]]
+    assert cuts == [200, 400]
+    assert not any(outcome.terminated[0] for outcome in outcomes)
+    assert not np.array_equal(outcomes[199].observation, outcomes[199].next_observation)
+
+
+def test_freeway_is_cut_after_2500_steps_and_the_others_run_on_past_gymnax_limit():
+    def ends(game, steps):
+        environment = make_gymnax(f"MinAtar/{game}")
+        keys = env_keys([0])
+        states, _ = reset_all(environment, keys)
+
+        def body(states, count):
+            states, outcome = step_all(environment, keys, count, states, jnp.zeros(1, jnp.int32))
+            return states, (outcome.terminated[0], outcome.truncated[0])
+
+        counts = jnp.arange(1, steps + 1)
+        run = jax.jit(lambda s: jax.lax.scan(body, s, counts)[1])
+        return [np.flatnonzero(flags).tolist() for flags in run(states)]
+
+    assert ends("Freeway", 5_000) == [[], [2_499, 4_999]]
+    terminated, truncated = ends("Breakout", 3_000)
+    assert truncated == []
+    assert len(terminated) > 10
+
+
+def test_hosted_and_compiled_steps_are_the_same():
+    environment = make_gymnax("gymnax/CartPole-v1")
+    hosted = HostedEnvironment(environment, 2)
+    hosted.reset([5, 6])
+    keys = env_keys([5, 6])
+    states, _ = reset_all(environment, keys)
+    for count in range(1, 30):
+        actions = np.array([count % 2, 1])
+        outcome = hosted.step(actions)
+        states, pure = step_all(environment, keys, jnp.int32(count), states, jnp.asarray(actions))
+        for name in JaxOutcome._fields:
+            np.testing.assert_allclose(
+                getattr(outcome, name), getattr(pure, name), rtol=1e-5, atol=1e-6
+            )
+
+
+@pytest.mark.parametrize(
+    ("env_id", "said"),
+    [
+        ("MinAtar/Pong", "MinAtar/Pong.*expected one of MinAtar/Asterix"),
+        ("gymnax/Nothing-v0", "gymnax/Nothing-v0.*expected gymnax/ and one of CartPole-v1"),
+        ("gymnax/Pendulum-v1", "gymnax/Pendulum-v1 has Box actions, supported are Discrete"),
+    ],
+)
+def test_what_cannot_be_made_is_one_clear_line(env_id, said):
+    with pytest.raises(UserError, match=said) as error:
+        make_environment(env_id)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,45 @@
+"""The diagnostic environments in the fused loop: learned values against closed forms."""
+
+import numpy as np
+import pytest
+
+from movi.training.config import Config
+from movi.training.train import train
+from tests.training.jax_diagnostics import JAX_DIAGNOSTICS, one_state
+from tests.training.test_diagnostics import SETTINGS
+
+
+@pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"])
+@pytest.mark.parametrize(
+    ("environment", "observations", "values"),
+    [case[1:] for case in JAX_DIAGNOSTICS],
+    ids=[case[0] for case in JAX_DIAGNOSTICS],
+)
+def test_learned_values_are_the_closed_form(environment, observations, values, algorithm):
+    result = train(Config(algorithm, "diagnostic", **SETTINGS), environment=environment)
+    assert result.status == "finished"
+    x = np.array(observations, np.float32)[:, None]
+    for name in result.agent.params:
+        learned = result.agent.values(x, name)
+        best = np.max(values, axis=1)
+        if algorithm == "deep-dpp":
+            # ψ tends to v* at the greedy actions, and to −∞ at the others.
+            np.testing.assert_allclose(learned.max(axis=1), best, atol=0.1)
+            chosen = np.take_along_axis(
+                np.array(values, float), learned.argmax(axis=1)[:, None], axis=1
+            )[:, 0]
+            np.testing.assert_array_equal(chosen, best)
+        else:
+            np.testing.assert_allclose(learned, values, atol=0.1)
+
+
+@pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn"])
+@pytest.mark.parametrize(
+    ("length", "truncate", "value"),
+    [(3, True, 1 / (1 - 0.5)), (1, False, 1.0)],
+    ids=["truncated", "terminated"],
+)
+def test_truncation_bootstraps_and_termination_does_not(algorithm, length, truncate, value):
+    config = Config(algorithm, "one", **{**SETTINGS, "gamma": 0.5, "sync_period": 20})
+    result = train(config, environment=one_state(length, truncate))
+    np.testing.assert_allclose(result.agent.values(np.zeros(1, np.float32)), value, atol=0.1)

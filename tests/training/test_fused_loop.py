@@ -1,0 +1,167 @@
+"""The fused loop against the host loop on the same environment, from the same seed."""
+
+import jax
+import numpy as np
+import pytest
+
+from movi.agents import deep_algorithm, make_network
+from movi.envs import HostedEnvironment
+from movi.envs.gymnax_env import make_gymnax
+from movi.replay import UniformReplay
+from movi.training.config import Config
+from movi.training.fused_loop import FusedLoop
+from movi.training.host_loop import HostLoop
+from movi.training.train import iteration_row, learner_of, network_spec
+from tests.training.jax_diagnostics import one_state
+
+ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
+
+
+def pair(config, environment, seeds=None, vectorised=True):
+    """Both loops of a config."""
+    spaces = environment.spaces
+    algorithm = deep_algorithm(config.algorithm, config.sign)
+    network = make_network(network_spec(config, spaces), spaces)
+    learner = learner_of(config, algorithm, network, None, spaces)
+    host = HostLoop(
+        config,
+        HostedEnvironment(environment, config.num_envs),
+        learner,
+        UniformReplay(config.replay_capacity, spaces.observation),
+    )
+    fused = FusedLoop(config, environment, learner, seeds or [config.seed], vectorised=vectorised)
+    return host, fused
+
+
+def assert_equal_transitions(host, ring, stored):
+    for ours, theirs in zip(ring, host.replay._ring):
+        np.testing.assert_array_equal(
+            np.asarray(ours)[:stored].reshape(stored, -1), theirs[:stored].reshape(stored, -1)
+        )
+
+
+def assert_close(tree, other, tolerance=1e-4):
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance), tree, other
+    )
+
+
+def assert_equal_rows(row, other):
+    assert list(row) == list(other)
+    for name, value in row.items():
+        if value is None or other[name] is None:
+            assert value is other[name], name
+        else:
+            assert value == pytest.approx(other[name], rel=1e-3, abs=1e-4), name
+
+
+CARTPOLE = {
+    "steps": 400,
+    "iteration_steps": 200,
+    "learning_starts": 50,
+    "replay_capacity": 300,  # the ring goes round
+    "batch_size": 16,
+    "update_period": 1,
+    "sync_period": 7,
+    "epsilon_warmup": 20,
+    "epsilon_decay": 100,
+    "epsilon_final": 0.2,
+    "hidden": (16,),
+}
+
+
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+def test_fused_and_host_loop_agree_on_cartpole(algorithm):
+    config = Config(algorithm, "gymnax/CartPole-v1", seed=3, **CARTPOLE)
+    host, fused = pair(config, make_gymnax(config.env))
+    for iteration, until in enumerate((200, 400)):
+        host.advance(until)
+        fused.advance(until)
+        assert (fused.step, fused.updates) == (until, host.updates)
+        assert_equal_transitions(host, fused.states[0].ring, min(until, 300))
+        row = fused.runs[0].row(until, iteration)
+        assert_equal_rows(row, iteration_row(host, iteration))
+    assert host.updates == 350
+    assert host.syncs == 400 // 7 - 50 // 7
+    assert_close(fused.parameters(0), host.learner.parameters())
+    assert_close(fused.states[0].learner, host.learner.state)
+
+
+@pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn"])
+def test_fused_and_host_loop_agree_on_minatar(algorithm):
+    config = Config(
+        algorithm,
+        "MinAtar/Breakout",
+        preset="minatar",
+        steps=600,
+        learning_starts=100,
+        replay_capacity=5_000,
+        batch_size=8,
+        update_period=4,
+        sync_period=50,
+        epsilon_warmup=100,
+        epsilon_decay=200,
+        optimiser="rmsprop",
+        learning_rate=2.5e-4,
+        optimiser_epsilon=1e-5,
+    )
+    host, fused = pair(config, make_gymnax(config.env))
+    host.advance(600)
+    fused.advance(600)
+    assert host.updates == fused.updates == 125
+    assert_equal_transitions(host, fused.states[0].ring, 600)
+    assert host.replay._ring.observation.dtype == bool
+    assert_close(fused.states[0].learner, host.learner.state)
+
+
+@pytest.mark.parametrize(("n", "f", "c"), [(3, 4, 10), (5, 1, 3), (4, 4, 8)])
+def test_any_number_of_environments_keeps_the_gates_also_where_the_last_tick_is_cut(n, f, c):
+    fields = {**CARTPOLE, "num_envs": n, "update_period": f, "sync_period": c, "steps": 200}
+    config = Config("momentum-dqn", "gymnax/CartPole-v1", **{**fields, "iteration_steps": 101})
+    host, fused = pair(config, make_gymnax(config.env))
+    for iteration, until in enumerate((101, 200)):
+        host.advance(until)
+        fused.advance(until)
+        row = fused.runs[0].row(until, iteration)
+        assert_equal_rows(row, iteration_row(host, iteration))
+    assert_equal_transitions(host, fused.states[0].ring, 200)
+    assert_close(fused.states[0].learner, host.learner.state)
+
+
+@pytest.mark.parametrize("vectorised", [True, False])
+def test_each_seed_of_many_is_its_own_single_run(vectorised):
+    config = Config("momentum-dqn", "gymnax/CartPole-v1", **{**CARTPOLE, "steps": 200})
+    environment = make_gymnax(config.env)
+    _, many = pair(config, environment, seeds=[4, 0, 9], vectorised=vectorised)
+    many.advance(200)
+    for i, seed in enumerate([4, 0, 9]):
+        _, one = pair(config, environment, seeds=[seed])
+        one.advance(200)
+        for ours, alone in zip(many.state(i).ring, one.states[0].ring):
+            np.testing.assert_allclose(ours, alone, rtol=1e-4, atol=1e-5)
+        assert_close(many.parameters(i), one.parameters(0))
+        assert_equal_rows(many.runs[i].row(200, 0), one.runs[0].row(200, 0))
+    assert not np.array_equal(many.state(0).ring.observation, many.state(1).ring.observation)
+
+
+def test_the_result_does_not_depend_on_where_chunks_end():
+    config = Config("dqn", "gymnax/CartPole-v1", **{**CARTPOLE, "steps": 150})
+    environment = make_gymnax(config.env)
+    _, whole = pair(config, environment)
+    _, parts = pair(config, environment)
+    whole.advance(150)
+    for until in (1, 50, 51, 77, 150):
+        parts.advance(until)
+    jax.tree.map(np.testing.assert_array_equal, whole.states[0], parts.states[0])
+    assert whole.runs[0].row(150, 0) == parts.runs[0].row(150, 0)
+
+
+@pytest.mark.parametrize("flag", [False, True])
+def test_a_cut_keeps_its_discount_unless_timeouts_are_made_terminal(flag):
+    config = Config("dqn", "x", steps=6, learning_starts=50, timeouts_are_terminal=flag, gamma=0.5)
+    _, fused = pair(config, one_state(3, truncate=True))
+    fused.advance(6)
+    expected = [0.5, 0.5, 0.0] * 2 if flag else [0.5] * 6
+    assert np.asarray(fused.states[0].ring.discount[:6]).tolist() == expected
+    row = fused.runs[0].row(6, 0)
+    assert (row["episodes"], row["score"], row["length"]) == (2, 3, 3)

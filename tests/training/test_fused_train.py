@@ -1,0 +1,151 @@
+"""Runs on JAX-native environments as users meet them: directories, seeds, ends, commands."""
+
+import json
+
+import numpy as np
+import pytest
+
+from movi import cli
+from movi.agents import load
+from movi.errors import UserError
+from movi.training.config import Config
+from movi.training.fused_train import train_seeds
+from movi.training.presets import preset_fields
+from movi.training.run_directory import read_config, read_metrics
+from movi.training.train import train
+from tests.training.jax_diagnostics import CONSTANT, episodic, zero
+
+TINY = {
+    "steps": 120,
+    "iteration_steps": 50,
+    "learning_starts": 20,
+    "replay_capacity": 100,
+    "batch_size": 4,
+    "sync_period": 9,
+    "hidden": (8,),
+    "evaluation_episodes": 2,
+}
+FILES = {
+    "agent.safetensors",
+    "config.json",
+    "evaluation.json",
+    "metrics.jsonl",
+    "status.json",
+    "timing.jsonl",
+}
+
+
+def words(**fields):
+    return [
+        word
+        for name, value in fields.items()
+        for word in (
+            f"--{name.replace('_', '-')}",
+            *(map(str, value) if isinstance(value, tuple) else [str(value)]),
+        )
+    ]
+
+
+def test_the_command_trains_all_seeds_each_in_a_run_directory_of_its_own(tmp_path, capsys):
+    out = tmp_path / "runs"
+    arguments = ["train", "momentum-dqn", "--env", "gymnax/CartPole-v1", "--seeds", "2"]
+    assert cli.main([*arguments, "--seed", "5", *words(out=out, **TINY)]) == 0
+    assert sorted(path.name for path in out.iterdir()) == ["seed-5", "seed-6"]
+    for seed in (5, 6):
+        run = out / f"seed-{seed}"
+        assert {p.name for p in run.iterdir() if not p.name.startswith("events")} == FILES
+        assert read_config(run).seed == seed
+        assert [row["step"] for row in read_metrics(run)] == [50, 100, 120]
+        assert json.loads((run / "status.json").read_text())["status"] == "finished"
+        assert load(run).about["seed"] == seed
+    assert capsys.readouterr().out.count("finished 120 steps") == 2
+    assert cli.main(["evaluate", str(out / "seed-5"), "--episodes", "2"]) == 0
+    assert "mean" in capsys.readouterr().out
+    # The same again is refused before anything is trained.
+    assert cli.main([*arguments, "--seed", "5", *words(out=out, **TINY)]) == 2
+    assert "already holds files" in capsys.readouterr().err
+
+
+def test_the_same_seed_twice_gives_equal_bytes(tmp_path):
+    config = Config("dqn", "gymnax/CartPole-v1", **TINY)
+    for name in "ab":
+        train(config, tmp_path / name)
+    for file in ("metrics.jsonl", "agent.safetensors", "config.json", "evaluation.json"):
+        assert (tmp_path / "a" / file).read_bytes() == (tmp_path / "b" / file).read_bytes()
+
+
+def test_a_run_that_diverges_ends_as_a_result_and_the_other_seeds_go_on(tmp_path):
+    # Rewards of 1e30 overflow squares at once; the other environment is harmless.
+    explosive = episodic(zero, lambda x, t, a: 1e30)
+    config = Config("dqn", "explosive", **{**TINY, "loss": "squared"})
+    result = train(config, tmp_path / "run", environment=explosive)
+    assert (result.status, result.step) == ("diverged", 21)
+    status = json.loads((tmp_path / "run" / "status.json").read_text())
+    assert status == {"status": "diverged", "step": 21, "message": "diverged at step 21"}
+    assert [row["step"] for row in result.metrics] == [50]
+    assert result.metrics[0]["loss_q"] is None
+    for leaf in (result.agent.params["q"]["Dense_0"]["kernel"],):
+        assert np.isfinite(leaf).all()
+
+
+def test_only_the_seeds_that_diverge_end_early():
+    # A start that depends on the seed's key: some seeds begin at 1e30, some at 0.
+    import jax
+    import jax.numpy as jnp
+
+    wild = episodic(
+        lambda key: jnp.where(jax.random.bernoulli(key, 0.02), 1e30, 0.0), lambda x, t, a: x
+    )
+    config = Config("dqn", "wild", **{**TINY, "loss": "squared", "evaluation_episodes": 0})
+    seeds = list(range(4))
+    together = train_seeds(config, seeds, environment=wild)
+    alone = [train_seeds(config, [seed], environment=wild)[0] for seed in seeds]
+    assert [r.status for r in together] == [r.status for r in alone]
+    assert [r.step for r in together] == [r.step for r in alone]
+    assert {r.status for r in together} == {"diverged", "finished"}
+    for one, other in zip(together, alone):
+        assert [row["step"] for row in one.metrics] == [row["step"] for row in other.metrics]
+
+
+def test_seeds_must_differ():
+    with pytest.raises(UserError, match=r"seeds: .*expected at least one, all different"):
+        train_seeds(Config("dqn", "x", **TINY), [1, 1], environment=CONSTANT)
+
+
+@pytest.mark.parametrize("env", ["MinAtar/Pong", "gymnax/Nope"])
+def test_an_unknown_environment_is_one_line_and_nothing_is_written(env, tmp_path, capsys):
+    out = tmp_path / "run"
+    assert cli.main(["train", "dqn", "--env", env, "--out", str(out), "--seeds", "2"]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert env in said
+    assert not out.exists()
+
+
+def test_a_replay_that_cannot_fit_is_said_before_anything_is_written(tmp_path):
+    config = Config("dqn", "gymnax/CartPole-v1", **{**TINY, "replay_capacity": 2**31 - 1})
+    with pytest.raises(UserError, match="replay of 2,147,483,647 transitions for each of 4 seeds"):
+        train_seeds(config, range(4), [tmp_path / str(i) for i in range(4)])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_minatar_preset_is_as_stated():
+    fields = preset_fields("minatar")
+    config = Config("momentum-dqn", "MinAtar/Breakout", **{**fields, "steps": 1_000_000})
+    stated = {
+        "network": "minatar",
+        "replay_capacity": 100_000,
+        "batch_size": 32,
+        "learning_starts": 5_000,
+        "sync_period": 1_000,
+        "epsilon_decay": 100_000,
+        "epsilon_final": 0.1,
+        "update_period": 4,
+        "optimiser": "rmsprop",
+        "learning_rate": 2.5e-4,
+        "optimiser_epsilon": 1e-5,
+        "loss": "huber",
+        "kappa": None,
+    }
+    assert {name: getattr(config, name) for name in stated} == stated
+    assert [config.beta_of(50_000 * n) for n in range(3)] == [0, 1 / 2, 2 / 3]  # κ = steps / 20
