@@ -28,10 +28,7 @@ def bytes_per_transition(space: ObservationSpace) -> int:
 
 
 def packed(observation: Array, space: ObservationSpace) -> Array:
-    """An observation as a flat row; booleans 32 to a word.
-
-    XLA gathers element by element on a CPU: fewer elements are faster, and smaller.
-    """
+    """An observation as a flat row; booleans 32 to a word, an eighth of their bytes."""
     flat = jnp.asarray(observation, space.dtype).reshape(-1)
     if space.dtype != "bool":
         return flat
