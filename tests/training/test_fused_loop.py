@@ -7,7 +7,7 @@ import pytest
 from movi.agents import deep_algorithm, make_network
 from movi.envs import HostedEnvironment
 from movi.envs.gymnax_env import make_gymnax
-from movi.replay import UniformReplay
+from movi.replay import UniformReplay, device
 from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
@@ -34,10 +34,13 @@ def pair(config, environment, seeds=None, vectorised=True):
 
 
 def assert_equal_transitions(host, ring, stored):
+    space = host.environment.spaces.observation
+    ring = ring._replace(
+        observation=device.unpacked(ring.observation, space),
+        next_observation=device.unpacked(ring.next_observation, space),
+    )
     for ours, theirs in zip(ring, host.replay._ring):
-        np.testing.assert_array_equal(
-            np.asarray(ours)[:stored].reshape(stored, -1), theirs[:stored].reshape(stored, -1)
-        )
+        np.testing.assert_array_equal(np.asarray(ours)[:stored], theirs[:stored])
 
 
 def assert_close(tree, other, tolerance=1e-4):

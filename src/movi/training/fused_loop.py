@@ -13,8 +13,8 @@ import numpy as np
 
 from movi.agents.learner import Learner
 from movi.envs.jax_env import JaxEnvironment
+from movi.replay.device import bytes_per_transition
 from movi.replay.memory import require_memory
-from movi.replay.uniform import bytes_per_transition
 from movi.training.config import Config
 from movi.training.fused_step import (
     FusedState,

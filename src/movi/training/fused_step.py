@@ -124,7 +124,7 @@ def make_chunk(
         learned: LearnerState, ring: Transition, key: Array, k: Array, limit: Array, new: Transition
     ) -> tuple[LearnerState, Transition, dict[str, Array]]:
         """Store, update if due, synchronise if due."""
-        ring = device.add(ring, (k - 1) % capacity, new)
+        ring = device.add(ring, (k - 1) % capacity, new, space)
         learning = (k > starts) & (k <= limit)
 
         def update(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:

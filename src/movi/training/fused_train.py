@@ -16,8 +16,8 @@ from movi.envs.gymnax_env import make_gymnax
 from movi.envs.interface import Environment
 from movi.envs.jax_env import HostedEnvironment, JaxEnvironment
 from movi.errors import UserError
+from movi.replay.device import bytes_per_transition
 from movi.replay.memory import readable
-from movi.replay.uniform import bytes_per_transition
 from movi.targets import Algorithm
 from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
