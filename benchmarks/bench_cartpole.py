@@ -3,8 +3,8 @@
 Both: two layers of 64, batch 64, one update per step, target copied every 500 steps, one
 environment, Adam, learning from step 1,000 on. Timed: the same number of steps after learning has
 started and everything is compiled. stable-baselines3 runs with PyTorch's own number of threads and
-with one, and the ratio is to the faster of the two. All alternate, repetition by repetition, in processes of
-their own; each repetition's figure and the medians are printed as JSON.
+with one, and the ratio is to the faster of the two. All alternate, repetition by repetition, in
+processes of their own; each repetition's figure and the medians are printed as JSON.
 
     python benchmarks/bench_cartpole.py [--repetitions 5] [--steps 5000] [--peer PYTHON]
 
