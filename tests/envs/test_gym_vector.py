@@ -84,12 +84,23 @@ def test_a_truncated_steps_next_observation_is_the_final_one_not_the_resets():
 def test_environments_in_processes_of_their_own_give_the_same():
     makers = [lambda i=i: Scripted(i) for i in range(2)]
     for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
-        environment = GymnasiumVector(AsyncVectorEnv(makers, autoreset_mode=mode))
+        environment = GymnasiumVector(AsyncVectorEnv(makers, autoreset_mode=mode, context="spawn"))
         try:
             for number, seen in enumerate(transitions(environment, 25)):
                 assert seen == by_hand(number, len(seen))
         finally:
             environment.close()
+
+
+def test_a_gymnasium_id_can_run_in_processes_of_its_own():
+    together, apart = (make_gymnasium("CartPole-v1", 2, vectorisation=v) for v in ("sync", "async"))
+    try:
+        np.testing.assert_array_equal(together.reset([3, 4]), apart.reset([3, 4]))
+        for _ in range(30):
+            for a, b in zip(together.step(np.ones(2, int)), apart.step(np.ones(2, int))):
+                np.testing.assert_array_equal(a, b)
+    finally:
+        apart.close()
 
 
 def test_observations_handed_out_are_never_written_to_again():

@@ -136,7 +136,9 @@ def make_gymnasium(
     vector: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}
     if vectorisation == "sync":
         vector["copy"] = False
-    elif vectorisation != "async":
+    elif vectorisation == "async":
+        vector["context"] = "spawn"  # a fork of a process with JAX's threads can deadlock
+    else:
         raise UserError(f"vectorisation: {vectorisation!r}, expected 'sync' or 'async'")
     check_env(env_id, **kwargs)
     return GymnasiumVector(
