@@ -276,13 +276,19 @@ def test_a_slot_of_probability_zero_is_never_drawn(x64, width, place):
     np.testing.assert_array_equal(drawn, np.flatnonzero(possible))
 
 
-def test_no_uniform_number_reaches_a_slot_past_the_last_possible_one():
+def test_no_random_number_reaches_a_slot_past_the_last_possible_one():
     rows = np.array([[0.1] * 10 + [0.0] * 2])
-    assert np.cumsum(rows)[9] < 1  # a uniform number may exceed the rounded sum
+    assert np.cumsum(rows)[9] < 1  # a random number may exceed the rounded sum
     mdp = FiniteMDP(np.zeros((1, 1, 12), int), rows[None], np.zeros((1, 1)), 0.5)
     limits = thresholds(mdp)[0, 0]
-    assert (limits[9:] > 1).all()
-    np.testing.assert_allclose(limits[:9], np.arange(1, 10) / 10, atol=1e-15)
+    assert (limits[9:] == 2**31 - 1).all()  # the largest number that is drawn is not above it
+    shares = (limits[:9] + 1.0) / 2**31
+    np.testing.assert_allclose(shares, np.arange(1, 10) / 10, atol=2.0**-32)
+
+
+def test_a_first_slot_of_probability_zero_is_always_passed():
+    mdp = FiniteMDP([[[0, 0]]], [[[0.0, 1.0]]], [[0.0]], 0.5)
+    assert thresholds(mdp)[0, 0, 0] == -1  # below the smallest number that is drawn
 
 
 def test_iterations_and_samples_are_drawn_anew(x64):

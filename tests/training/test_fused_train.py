@@ -23,6 +23,7 @@ TINY = {
     "learning_starts": 20,
     "replay_capacity": 100,
     "batch_size": 4,
+    "update_period": 1,
     "sync_period": 9,
     "hidden": (8,),
     "evaluation_episodes": 2,

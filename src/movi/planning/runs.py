@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, union
+from movi.mdp.operators import Union, compiled, union
 from movi.planning.engine import (
     Read,
     Scheme,
@@ -46,7 +46,7 @@ def iterate(scheme: Scheme, tables: Any, read: Read, mdp: Union, k: Array) -> di
     return advance(tables, backups(scheme.algorithm, tables, seen, mdp, scheme.rate(k)))
 
 
-@partial(jax.jit, static_argnames=("schemes", "iterations", "samples"), donate_argnames="tables")
+@partial(compiled, static_argnames=("schemes", "iterations", "samples"), donate_argnames="tables")
 def _chunk(
     tables: Any,
     first: Array,
