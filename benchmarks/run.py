@@ -6,7 +6,7 @@
 Every ``bench_NAME.py`` beside this file is a benchmark: a command that prints one JSON object, sets
 up the peers it needs by itself and takes ``--repetitions N``. They run one after the other. Each
 object has ``comparisons`` (rows of work, unit, movi, peer, peer_figure, ratio, to_reach), or the
-short form of one comparison: ``work``, ``unit``, ``median`` (movi's figure first, then the peer's),
+short form of one comparison: ``work``, ``unit``, ``median`` (movi's figure first, then the others'),
 ``ratio``, ``to_reach``. A ratio above 1 is in movi's favour, whatever the unit.
 """
 
@@ -75,7 +75,9 @@ def comparisons(result: dict[str, Any]) -> list[dict[str, Any]]:
     """The rows of a benchmark's result, in either form."""
     if "comparisons" in result or "ratio" not in result:
         return result.get("comparisons", [])
-    (_, ours), (peer, theirs), *_ = result["median"].items()
+    (_, ours), *others = result["median"].items()
+    # The peer at its best, and none of this project's own variants.
+    peer, theirs = max((o for o in others if not o[0].startswith("movi")), key=lambda o: o[1])
     row = {key: result.get(key) for key in ("work", "unit", "ratio", "to_reach")}
     return [{**row, "movi": ours, "peer": peer, "peer_figure": theirs}]
 
@@ -156,7 +158,7 @@ def show(record: dict[str, Any]) -> None:
     for result in record["benchmarks"].values():
         for row in comparisons(result):
             table.add_row(*cells(row))
-    console = Console()
+    console = Console(width=None if sys.stdout.isatty() else 130)
     console.print(table)
     for line in remarks(record["benchmarks"]):
         console.print(line, highlight=False, markup=False)
