@@ -6,7 +6,7 @@
 Every ``bench_NAME.py`` beside this file is a benchmark: a command that prints one JSON object, sets
 up the peers it needs by itself and takes ``--repetitions N``. They run one after the other. Each
 object has ``comparisons`` (rows of work, unit, movi, peer, peer_figure, ratio, to_reach), or the
-short form of one comparison: ``work``, ``unit``, ``median`` (movi's figure first, then the others'),
+short form: ``work``, ``unit``, ``median`` (movi's figure first, then the others'),
 ``ratio``, ``to_reach``. A ratio above 1 is in movi's favour, whatever the unit.
 """
 
