@@ -86,6 +86,15 @@ class FiniteMDP:
             raise TypeError("this MDP has no batch axis")
         return self.batch
 
+    def as_batch(self) -> FiniteMDP:
+        """The batch of this one MDP, for functions that take batches.
+
+        >>> import movi
+        >>> movi.garnet(5, 2, 2).as_batch()
+        FiniteMDP(1 × 5 states, 2 actions, 2 successors, discount 0.9)
+        """
+        return self if self.batch is not None else _trusted(*(leaf[None] for leaf in _leaves(self)))
+
     def __repr__(self) -> str:
         many = "" if self.batch is None else f"{self.batch} × "
         discount = np.unique(self.discount)
