@@ -1,6 +1,7 @@
 """The paper's experiments on Garnets (Section 7.1), with its numbers as defaults."""
 
 import time
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Garnets:
+class Garnets(ABC):
     """The random MDPs of an experiment, and where its results go."""
 
     out: Path
@@ -45,9 +46,9 @@ class Garnets:
             count=self.mdps,
         )
 
+    @abstractmethod
     def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
         """The experiment itself: the columns of its table."""
-        raise NotImplementedError
 
     def compute(self, *, progress: bool = False) -> Path:
         """Run the experiment and write its table; the path of the .csv."""
