@@ -66,6 +66,10 @@ class Train(Config):
         from movi.training.run_directory import check_free
         from movi.training.train import train as run_training
 
+        if is_gymnax(config.env):
+            from movi.training.processors import prepare_fused
+
+            prepare_fused(self.seeds)
         if self.seeds > 1 and is_gymnax(config.env):
             from movi.training.fused_train import train_seeds
 

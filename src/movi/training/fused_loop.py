@@ -147,6 +147,10 @@ class FusedLoop:
         keys = [keys_of(seed, config.num_envs) for seed in seeds]
         self.states: list[FusedState] = [_stacked(states)] if self._vectorised else states
         self._keys: list[Keys] = [_stacked(keys)] if self._vectorised else keys
+        if not self._vectorised:  # programs on different devices run at the same time
+            devices = jax.local_devices()
+            places = [devices[i % len(devices)] for i in range(len(states))]
+            self.states, self._keys = jax.device_put((self.states, self._keys), (places, places))
         self._chunk = make_chunk(
             config,
             environment,
