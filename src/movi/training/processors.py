@@ -5,6 +5,7 @@ cores an update of the MinAtar network is faster on one of them, and two seeds o
 one core each, are nearly twice as fast as on one. JAX reads both settings once, when it starts.
 """
 
+import contextlib
 import os
 
 
@@ -18,10 +19,8 @@ def prepare_fused(seeds: int) -> None:
 
     os.environ.setdefault("NPROC", "1")
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
-        try:
+        with contextlib.suppress(RuntimeError):  # JAX has started
             jax.config.update("jax_num_cpu_devices", max(1, min(seeds, cores())))
-        except RuntimeError:
-            pass  # JAX has started
 
 
 def cores() -> int:
