@@ -17,7 +17,6 @@ import gymnasium as gym
 import numpy as np
 
 from movi.envs.gym_vector import GymnasiumVector
-from movi.envs.interface import Outcome
 from movi.errors import UserError
 
 FRAMES_PER_STEP = 4

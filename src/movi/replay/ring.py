@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import Unwritable, UserError
 
 
 class Damaged(UserError):
@@ -77,6 +77,8 @@ def _mapped(file: Path, size: int, dtype: np.dtype, new: bool) -> Any:
     """A file as an array; a new one takes its whole size on the disk at once."""
     whole = size * dtype.itemsize
     try:
+        if new:
+            file.parent.mkdir(parents=True, exist_ok=True)
         flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT | os.O_TRUNC if new else 0)
         number = os.open(file, flags, 0o644)
         with os.fdopen(number, "r+b") as opened:
@@ -86,4 +88,4 @@ def _mapped(file: Path, size: int, dtype: np.dtype, new: bool) -> Any:
                 raise Damaged(f"{file}: {os.fstat(number).st_size} bytes, expected {whole}")
             return np.memmap(opened, dtype, "r+", shape=(size,))
     except OSError as error:
-        raise (UserError if new else Damaged)(f"{file}: {error.strerror}") from None
+        raise (Unwritable if new else Damaged)(f"{file}: {error.strerror}") from None

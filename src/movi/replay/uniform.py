@@ -67,6 +67,11 @@ class UniformReplay:
         return min(self._added, self._capacity)
 
     @property
+    def added(self) -> int:
+        """Transitions ever stored."""
+        return self._added
+
+    @property
     def nbytes(self) -> int:
         """Bytes of the whole ring."""
         return self._store.nbytes
