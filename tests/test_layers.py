@@ -8,7 +8,16 @@ import pytest
 import movi
 
 SOURCE = Path(movi.__file__).parent
-GROUND = {"compilation", "errors", "files", "progress", "spaces", "transitions", "version"}
+GROUND = {
+    "compilation",
+    "errors",
+    "files",
+    "progress",
+    "spaces",
+    "transitions",
+    "trees",
+    "version",
+}
 TABLES = {"targets", "schedules", "mdp", "planning"}
 NETWORKS = {"targets", "schedules", "agents", "envs", "replay", "training"}
 MAY_IMPORT = {
@@ -17,6 +26,7 @@ MAY_IMPORT = {
     "files": set(),
     "spaces": set(),
     "transitions": set(),
+    "trees": set(),
     "progress": set(),
     "version": set(),
     "targets": set(),
