@@ -1,4 +1,4 @@
-"""The paper's figures of deep agents (Section 6, appendix), each defined once.
+"""The paper's figures of deep agents (Section 7.2, appendix), each defined once.
 
 A function returns None when the results lack what it draws.
 """
@@ -74,7 +74,7 @@ def curves(results: Results) -> PanelsFigure | None:
 
 
 def one_game(results: Results, game: str | None = None) -> PanelsFigure | None:
-    """Section 6, "Scores obtained on SpaceInvaders by DQN and Momentum-DQN"."""
+    """Section 7.2, "Scores obtained on SpaceInvaders by DQN and Momentum-DQN"."""
     main = [variant for variant in results.variants if variant.main]
     pair = [
         next((variant for variant in main if variant.algorithm == algorithm), None)
@@ -117,7 +117,7 @@ def _bars(results: Results, variant: Variant, *, with_mean: bool) -> Bars:
 
 
 def improvement(results: Results, label: str) -> BarsFigure | None:
-    """Section 6, "Normalized improvement of … over DQN"; None for a single game."""
+    """Section 7.2, "Normalized improvement of … over DQN"; None for a single game."""
     comparison = results.comparisons.get(label)
     if comparison is None or len(comparison.games) < 2:
         return None

@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from movi.errors import UserError
 from movi.reports import deep_figures, deep_verdicts
 from movi.reports.deep import Results, published_results, results_of
 from movi.reports.deep_verdicts import CLAIMS, bracketed, probability
@@ -51,13 +52,14 @@ def deep_sections(
     results, odd = results_of(found.runs, reference)
     prefix = f"{folder}/"
     problems = (*found.problems, *(line.replace(prefix, "") for line in odd))
-    sections = [_section(own, INTRO, game) for own in results]
-    if not sections:
-        sections.append(_absent())
-    if reference is not None:
-        published = published_results(reference)
-        if published is not None:
-            sections.append(_section(published, PUBLISHED, game))
+    published = None if reference is None else published_results(reference)
+    shown = [*results, *([published] if published is not None else [])]
+    games = list(dict.fromkeys(name for own in shown for name in own.games))
+    if game is not None and game not in games:
+        raise UserError(f"game: {game!r}, expected one of {', '.join(games) or 'none: no runs'}")
+    sections = [_section(own, INTRO, game) for own in results] or [_absent()]
+    if published is not None:
+        sections.append(_section(published, PUBLISHED, game))
     return Deep(tuple(sections), problems)
 
 

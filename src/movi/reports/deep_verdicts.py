@@ -12,16 +12,16 @@ from movi.reports.verdicts import Verdict
 CLAIMS = {
     MOMENTUM: (
         True,
-        "outperforms DQN (Section 6: on 16 of 20 Atari games, by 45 % on average)",
+        "outperforms DQN (Section 7.2: on 16 of 20 Atari games, by 45 % on average)",
     ),
-    "deep-sql": (False, "underperforms DQN on most games (Section 6)"),
-    "deep-dpp": (False, "underperforms DQN on most games, as its values diverge (Section 6)"),
+    "deep-sql": (False, "underperforms DQN on most games (Section 7.2)"),
+    "deep-dpp": (False, "underperforms DQN on most games, as its values diverge (Section 7.2)"),
 }
 """By algorithm: whether the paper finds it better, and in its words."""
 
 
 def improves(results: Results, label: str) -> Verdict | None:
-    """Section 6: an algorithm against DQN; None if the paper does not compare the two.
+    """Section 7.2: an algorithm against DQN; None if the paper does not compare the two.
 
     Better is: on more than half of the games, and on average with an interval above 0. Worse is the
     same the other way round. An interval around 0, or none, decides nothing.

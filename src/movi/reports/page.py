@@ -386,7 +386,7 @@ def _part(part: Part, formats: Sequence[str]) -> str:
             f"<figcaption>{_text(figure.caption)}</figcaption>",
             "</figure>",
             *(_verdict(verdict) for verdict in part.verdicts),
-            f'<p class="files">Figure for print: {files}</p>',
+            f'<p class="files">Figure for print: {files}</p>' if files else "",
             f'<script type="application/json" data-plot="plot-{name}">{_themed_spec(figure)}'
             "</script>",
             "</article>",

@@ -134,7 +134,7 @@ class PanelsFigure:
             spec = finished(chart, self, legend_columns=columns, interactive=interactive)
         else:
             width, height = _panel_size(self.columns)
-            header = alt.Header(title=None, labelFontSize=13, labelColor=INK, labelPadding=4)
+            header = alt.Header(title=None, labels=False)
             order = [panel.title for panel in self.panels]
             chart = alt.layer(*layers).properties(width=width, height=height)
             chart = chart.facet(
@@ -142,7 +142,7 @@ class PanelsFigure:
                 columns=self.columns,
                 data=alt.NamedData("all"),
                 bounds="flush",
-                spacing={"row": 34, "column": 50},
+                spacing={"row": 38, "column": 50},
             ).resolve_scale(y="independent")
             spec = finished(
                 chart, self, legend_columns=columns, interactive=interactive, sized=False
@@ -190,13 +190,24 @@ def _rows(figure: PanelsFigure, interactive: bool) -> list[dict[str, Any]]:
                     row["l"] = _rounded(trace.mean[i] - trace.spread[i])
                     row["h"] = _rounded(trace.mean[i] + trace.spread[i])
                 rows.append(row)
-            for i in sorted(set(trace.marks)):
-                at = min(i, trace.mean.size - 1)
-                if not math.isnan(trace.mean[at]):
-                    row = {"k": "mark", "p": panel.title, "c": trace.style.label, "x": at + 1}
-                    rows.append({**row, "y": _rounded(trace.mean[at])})
+        rows += _marks(panel)
+        rows.append({"k": "title", "p": panel.title})
         if interactive:
             rows += _strips(figure, panel)
+    return rows
+
+
+def _marks(panel: Panel) -> list[dict[str, Any]]:
+    """Where runs diverged. A panel without any has one of no size: its axis needs a value."""
+    rows = []
+    for trace in panel.traces:
+        known = np.flatnonzero(~np.isnan(trace.mean))
+        row: dict[str, Any] = {"k": "mark", "p": panel.title, "c": trace.style.label}
+        for i in sorted({min(i, trace.mean.size - 1) for i in trace.marks} & set(known.tolist())):
+            rows.append({**row, "x": i + 1, "y": _rounded(trace.mean[i]), "s": 90})
+        if known.size and not rows:
+            first = int(known[0])
+            rows.append({**row, "x": first + 1, "y": _rounded(trace.mean[first]), "s": 0})
     return rows
 
 
@@ -261,11 +272,14 @@ def _layers(figure: PanelsFigure) -> list[Any]:
         color=scales["color"],
     )
     line = _kind("line").mark_line(strokeWidth=2 if len(figure.panels) == 1 else 1.6)
-    mark = _kind("mark").mark_point(
-        shape="cross", angle=45, filled=True, size=90, opacity=1, strokeWidth=0
-    )
-    mark = mark.encode(x=scales["x"], y=scales["y"], color=scales["color"])
-    return [band, line.encode(**scales), mark]
+    mark = _kind("mark").mark_point(shape="cross", angle=45, filled=True, opacity=1, strokeWidth=0)
+    size = alt.Size("s:Q", scale=None, legend=None)
+    mark = mark.encode(x=scales["x"], y=scales["y"], color=scales["color"], size=size)
+    layers = [band, line.encode(**scales), mark]
+    if len(figure.panels) > 1:  # a header would move with the labels of the axis beneath it
+        title = _kind("title").mark_text(align="left", baseline="bottom", fontSize=13, color=INK)
+        layers.append(title.encode(x=alt.value(0), y=alt.value(-6), text="p:N"))
+    return layers
 
 
 def _hover(figure: PanelsFigure) -> list[Any]:
