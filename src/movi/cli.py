@@ -169,6 +169,8 @@ COMMANDS = {
     "evaluate": "movi.training.commands:Evaluate",
     "record": "movi.training.commands:Record",
     "export": "movi.training.commands:Export",
+    "sweep": "movi.sweeps.commands:RunSweep",
+    "status": "movi.sweeps.commands:ShowStatus",
     "report": "movi.cli:Report",
 }
 

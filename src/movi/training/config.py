@@ -7,7 +7,7 @@ loading a config changes nothing.
 
 import json
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin
 
 from movi.errors import UserError
 from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Schedule
@@ -120,6 +120,11 @@ class Config:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise UserError(f"{name}: {value!r}, expected a number above 0")
+        for field in fields(self):
+            known, value = get_args(field.type), getattr(self, field.name)
+            if get_origin(field.type) is Literal and value not in known:
+                expected = ", ".join(known)
+                raise UserError(f"{field.name}: {value!r}, expected one of {expected}")
         if not all(isinstance(width, int) and width >= 1 for width in self.hidden):
             raise UserError(f"hidden: {self.hidden!r}, expected widths of at least 1")
         if self.learning_starts >= self.replay_capacity:

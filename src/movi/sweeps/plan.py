@@ -1,0 +1,178 @@
+"""What a sweep needs, asked before anything is started: memory at once, disk in the end."""
+
+import math
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from movi.errors import UserError
+from movi.replay.memory import available_memory, readable
+from movi.spaces import Spaces
+from movi.sweeps.matrix import Cell, Job, Sweep, jobs_of
+
+PROCESS = 600_000_000
+"""Bytes of a worker beside its replay: Python, JAX and its compiled programs."""
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What one run of a cell takes."""
+
+    replay: int
+    """Bytes of memory for its replay."""
+    disk: int
+    """Bytes of its run directory, while a checkpoint replaces the one before."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep that fits."""
+
+    sweep: Sweep
+    """With the seeds that each task takes together."""
+    needs: tuple[Needs, ...]
+    """Of each cell."""
+    workers: int
+    """Processes at once."""
+
+    def memory(self, job: Job) -> int:
+        """Bytes of memory that a job takes."""
+        return PROCESS + len(job.seeds) * self.needs[job.index].replay
+
+
+def cores() -> list[int]:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def shares(available: list[int], workers: int) -> list[list[int]]:
+    """The cores divided among workers; more workers than cores share them.
+
+    >>> shares([0, 1, 2], 2), shares([4, 5], 3)
+    ([[0, 2], [1]], [[4], [5], [4]])
+    """
+    if workers >= len(available):
+        return [[available[i % len(available)]] for i in range(workers)]
+    return [available[i::workers] for i in range(workers)]
+
+
+def needs_of(sweep: Sweep) -> tuple[Needs, ...]:
+    """What a run of each cell takes; an environment that cannot be made is the user's mistake."""
+    from movi.agents.algorithms import deep_algorithm
+    from movi.envs.make import make_environment
+
+    spaces: dict[str, Spaces] = {}
+    for cell in sweep.cells:
+        deep_algorithm(cell.config.algorithm, cell.config.sign)
+        if cell.env not in spaces:
+            environment = make_environment(cell.env, 1)
+            spaces[cell.env] = environment.spaces
+            environment.close()
+    return tuple(_needs(cell, spaces[cell.env]) for cell in sweep.cells)
+
+
+def _needs(cell: Cell, spaces: Spaces) -> Needs:
+    import jax
+    import numpy as np
+
+    from movi.agents.algorithms import deep_algorithm
+    from movi.agents.networks import make_network
+    from movi.envs.atari import is_atari
+    from movi.envs.gymnax_env import is_gymnax
+    from movi.replay import device, frames, uniform
+    from movi.training.train import network_spec
+
+    config, space = cell.config, spaces.observation
+    if is_atari(cell.env):
+        replay = frames.bytes_of(config.replay_capacity, space)
+    else:
+        room = device if is_gymnax(cell.env) else uniform
+        replay = config.replay_capacity * room.bytes_per_transition(space)
+    network = make_network(network_spec(config, spaces), spaces)
+    seen = jax.ShapeDtypeStruct(space.shape, np.dtype(space.dtype))
+    shapes = jax.eval_shape(network.init, jax.random.key(0), seen)
+    parameters = 4 * sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
+    networks = len(deep_algorithm(config.algorithm, config.sign).targets)
+    # Online, two lagged copies and two moments of the optimiser at most; beside them the agent.
+    state = 5 * networks * parameters
+    return Needs(replay, networks * parameters + 2 * (state + replay))
+
+
+def grouped(sweep: Sweep) -> Sweep:
+    """With all seeds of a cell together where the environment is compiled with the agent."""
+    from movi.envs.gymnax_env import is_gymnax
+
+    return replace(
+        sweep,
+        cells=tuple(
+            replace(cell, together=len(cell.seeds) if is_gymnax(cell.env) else 1)
+            for cell in sweep.cells
+        ),
+    )
+
+
+def within(sweep: Sweep, needs: tuple[Needs, ...], share: int) -> Sweep:
+    """With as many seeds together as fit into a worker's share of the memory, at least one."""
+    cells = []
+    for cell, need in zip(sweep.cells, needs):
+        room = max(1, (share - PROCESS) // max(1, need.replay))
+        cells.append(replace(cell, together=min(cell.together, room)))
+    return replace(sweep, cells=tuple(cells))
+
+
+def fitted(
+    sweep: Sweep,
+    needs: tuple[Needs, ...],
+    workers: int | None,
+    *,
+    jobs: Sequence[Job] | None = None,
+    memory: int | None = None,
+) -> Plan:
+    """The plan on this machine.
+
+    Args:
+      sweep: what is to be run.
+      needs: of its cells.
+      workers: processes at once; by default one per core, as many as fit.
+      jobs: what is left of a sweep that has begun; by default all, with as many seeds together as
+        fit.
+      memory: bytes; by default what is available.
+    """
+    memory = available_memory() if memory is None else memory
+    for count in range(workers or len(cores()), 0, -1):
+        share = memory // count
+        smaller = within(sweep, needs, share) if jobs is None else sweep
+        todo = list(jobs_of(smaller) if jobs is None else jobs)
+        plan = Plan(smaller, needs, max(1, min(count, len(todo))))
+        if not todo:
+            return plan
+        largest = max(todo, key=plan.memory)
+        if plan.memory(largest) <= memory // plan.workers:
+            return plan
+        if workers is not None or count == 1:
+            fits = memory // plan.memory(largest)
+            advice = f"; at most --workers {fits}" if fits else ""
+            raise UserError(
+                f"workers: {count}, {largest} needs {readable(plan.memory(largest))} of memory, "
+                f"{readable(memory)} are available{advice}"
+            )
+    raise AssertionError("one worker is always tried")
+
+
+def require_room(directory: Path, size: int) -> None:
+    """Raises if a sweep's files cannot fit on the disk."""
+    existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if size > free:
+        raise UserError(
+            f"out: the runs need {readable(size)}, only {readable(free)} are free in {existing}"
+        )
+
+
+def disk_of(plan: Plan, jobs: list[Job]) -> int:
+    """Bytes of the run directories of some jobs."""
+    return sum(len(job.seeds) * plan.needs[job.index].disk for job in jobs)
