@@ -116,7 +116,7 @@ def write_atari(
 
 
 def write_sweep(folder: Path, cells: Sequence[tuple[str, Config, int]], name: str = "mine") -> None:
-    """``sweep.json`` with cells of a label, the config of the first seed and the number of seeds."""
+    """``sweep.json`` with cells of a label, the config of a seed and the number of seeds."""
     data = {
         "format": 1,
         "name": name,

@@ -66,7 +66,7 @@ class BarsFigure:
         """The axis: every bar, and intervals as far as they are not many times longer."""
         values = [e.value for bars in self.bars for e in bars.games.values()]
         finite = [value for value in values if math.isfinite(value)] or [0.0]
-        reach = max(0.2, 1.6 * max(map(abs, finite)))
+        reach = max(0.2, 2.5 * max(map(abs, finite)))
         ends = [end for bars in self.bars for e in bars.games.values() for end in (e.low, e.high)]
         near = [end for end in ends if end is not None and abs(end) <= reach]
         low, high = min(0.0, *finite, *near), max(0.0, *finite, *near)

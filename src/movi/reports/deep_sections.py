@@ -115,6 +115,10 @@ def _entries(results: Results, game: str | None) -> tuple[Entry, ...]:
 
 
 def _loaded(results: Results) -> Loaded:
+    if results.runs and not any(run.scores.size for run in results.runs):
+        first, others = results.runs[0].path, len(results.runs) - 1
+        more = f", nor in {others} more" if others else ""
+        raise UserError(f"{first}: no iteration completed yet{more}")
     sweep = results.sweep
     return Loaded(
         results,

@@ -24,7 +24,8 @@ def improves(results: Results, label: str) -> Verdict | None:
     """Section 7.2: an algorithm against DQN; None if the paper does not compare the two.
 
     Better is: on more than half of the games, and on average with an interval above 0. Worse is the
-    same the other way round. An interval around 0, or none, decides nothing.
+    same the other way round. An interval around 0, or none, decides nothing; nor does a single
+    game, as the claims are about most of many.
     """
     variant = results.variant(label)
     if variant.algorithm not in CLAIMS:
@@ -41,6 +42,8 @@ def improves(results: Results, label: str) -> Verdict | None:
     if mean.low <= 0 <= mean.high:
         return Verdict(claim, f"{seen} The interval contains 0.", None)
     games = len(comparison.games)
+    if games == 1:
+        return Verdict(claim, f"{seen} One game decides nothing about most games.", None)
     won = comparison.improved.value > games / 2 and mean.low > 0
     lost = comparison.improved.value < games / 2 and mean.high < 0
     return Verdict(claim, seen, won if better else lost)

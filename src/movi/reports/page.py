@@ -92,8 +92,8 @@ def read_chapters(
     reference = read_references(references)
     deep = deep_sections(directory, reference, game)
     chapters = [_read_chapter(directory, section) for section in (*SECTIONS, *deep.sections)]
-    first = replace(chapters[len(SECTIONS)], problems=deep.problems)
-    chapters[len(SECTIONS)] = first
+    first = chapters[len(SECTIONS)]
+    chapters[len(SECTIONS)] = replace(first, problems=(*deep.problems, *first.problems))
     return _something(directory, chapters)
 
 

@@ -134,7 +134,7 @@ class PanelsFigure:
             spec = finished(chart, self, legend_columns=columns, interactive=interactive)
         else:
             width, height = _panel_size(self.columns)
-            header = alt.Header(title=None, labels=False)
+            header = alt.Header(title=None, labelExpr="''", labelFontSize=1, labelPadding=0)
             order = [panel.title for panel in self.panels]
             chart = alt.layer(*layers).properties(width=width, height=height)
             chart = chart.facet(

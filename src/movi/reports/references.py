@@ -79,7 +79,8 @@ def read_reference(file: Path) -> dict[tuple[str, str], Array]:
 def _read_csv(file: Path) -> dict[tuple[str, str], Array]:
     table = read_table(file, COLUMNS, words=WORDS)
     points: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
-    columns = (*(table.words[name] for name in WORDS), *(table.numbers[name] for name in COLUMNS))
+    numbers = (table.numbers[name].tolist() for name in COLUMNS)
+    columns = (*(table.words[name] for name in WORDS), *numbers)
     for game, variant, run, iteration, score in zip(*columns):
         where = f"{file}: {variant} on {game}"
         own = points.setdefault((game, variant), {})

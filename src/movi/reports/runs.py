@@ -136,6 +136,7 @@ def read_sweep(directory: Path) -> Sweep:
         if not isinstance(label, str) or not label or not isinstance(seeds, list):
             raise UserError(f"{where}: label {label!r} and seeds {seeds!r}, expected both")
         config = Config.from_dict({**cell["config"], "seed": 0}, where)
+        _check_texts(config, file)
         labels[config.env, settings(config)] = label
         expected += len(seeds)
     return Sweep(directory, **texts, labels=labels, expected=expected)
@@ -143,7 +144,12 @@ def read_sweep(directory: Path) -> Sweep:
 
 def read_run(path: Path, sweep: Sweep | None = None) -> tuple[Run, str]:
     """A run directory, and what is odd about it, if anything; UserError if it cannot be used."""
-    config = Config.from_json(_text(path / "config.json"), str(path / "config.json"))
+    file = path / "config.json"
+    try:
+        config = Config.from_json(_text(file), str(file))
+    except RecursionError:
+        raise UserError(f"{file}: not a run's config") from None
+    _check_texts(config, file)
     steps, scores, odd = _read_metrics(path / "metrics.jsonl")
     status, diverged_at, problem = _read_status(path / "status.json")
     odd = odd or problem
@@ -175,6 +181,13 @@ def read_run(path: Path, sweep: Sweep | None = None) -> tuple[Run, str]:
     return run, odd or problem
 
 
+def _check_texts(config: Config, file: Path) -> None:
+    for name in ("algorithm", "env", "preset"):
+        value = getattr(config, name)
+        if not isinstance(value, str):
+            raise UserError(f"{file}: {name}: {value!r}, expected a text")
+
+
 def _text(file: Path) -> str:
     try:
         if file.stat().st_size > LARGEST_FILE:
@@ -187,9 +200,10 @@ def _text(file: Path) -> str:
 
 
 def _json(file: Path) -> Any:
+    text = _text(file)
     try:
-        return json.loads(_text(file))
-    except (json.JSONDecodeError, RecursionError) as error:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
         raise UserError(f"{file}: cannot be read as JSON ({error})") from None
 
 
@@ -209,7 +223,7 @@ def _read_metrics(file: Path) -> tuple[Array, Array, str]:
             continue
         try:
             row = json.loads(line)
-        except (json.JSONDecodeError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:
             if i == len(lines) - 1:  # being written, or the writer was killed
                 break
             raise UserError(f"{file}: line {i + 1} cannot be read as JSON ({error})") from None
