@@ -220,6 +220,14 @@ def _layers(figure: BarsFigure) -> list[Any]:
     cross = cross.encode(**place, y=y)
     means = alt.Chart(alt.NamedData("means"))
     line = means.mark_rule(color=MUTED, strokeDash=[5, 4], strokeWidth=1.4)
-    text = means.mark_text(align="right", dx=-2, dy=-7, color=MUTED, fontSize=12)
-    text = text.encode(y=alt.Y("y:Q", title=figure.y_title), x=alt.value("width"), text="text:N")
+    # Bars fall from left to right: a mean above 0 has room at the right, one below at the left.
+    above = not any(bars.mean is not None and bars.mean < 0 for bars in figure.bars)
+    text = means.mark_text(
+        align="right" if above else "left", dx=-2 if above else 4, dy=-7, color=MUTED, fontSize=12
+    )
+    text = text.encode(
+        y=alt.Y("y:Q", title=figure.y_title),
+        x=alt.value("width" if above else 0),
+        text="text:N",
+    )
     return [bars, zero, spread, cross, line.encode(y=alt.Y("y:Q", title=figure.y_title)), text]

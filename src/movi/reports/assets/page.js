@@ -39,7 +39,7 @@
     }
     if (width < narrow) {
       if (!spec.facet) spec.height = 260;
-      spec.config.legend.columns = Math.min(2, spec.config.legend.columns);
+      spec.config.legend.columns = Math.min(spec.facet ? 1 : 2, spec.config.legend.columns);
     }
     plot.replaceChildren(holder);
     try {
