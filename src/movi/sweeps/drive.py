@@ -18,13 +18,13 @@ from movi.sweeps.files import (
 from movi.sweeps.local import Listener, run_local
 from movi.sweeps.lock import locked
 from movi.sweeps.matrix import Job, Sweep, config_changes, difference, jobs_of
+from movi.sweeps.needs import Needs, needs_of
 from movi.sweeps.plan import (
     Plan,
     cores,
     disk_of,
     fitted,
     grouped,
-    needs_of,
     require_room,
     shares,
 )
@@ -127,6 +127,8 @@ class Begin:
 
     sweep: Sweep
     """The matrix."""
+    needs: tuple[Needs, ...]
+    """What a run of each cell takes; not asked if nothing is left to do."""
     begun: bool
     """Whether the directory has it already, so that its grouping is settled."""
     jobs: tuple[Job, ...]
@@ -142,9 +144,11 @@ def begin(sweep: Sweep | None, directory: Path) -> Begin:
     """Looks at what there is; ``None`` continues the sweep of the directory."""
     stored = existing(sweep, directory)
     if stored is not None:
-        return Begin(stored, True, tuple(left_over(directory, stored)))
+        left = tuple(left_over(directory, stored))
+        return Begin(stored, needs_of(stored) if left else (), True, left)
     assert sweep is not None
-    return Begin(grouped(sweep), False, ())
+    needs = needs_of(sweep)
+    return Begin(grouped(sweep, needs), needs, False, ())
 
 
 def nothing_left(start: Begin, say: Say) -> list[Failure]:
@@ -196,7 +200,7 @@ def run_sweep(
         return nothing_left(start, say)
     plan = fitted(
         start.sweep,
-        needs_of(start.sweep),
+        start.needs,
         workers,
         jobs=start.jobs if start.begun else None,
     )

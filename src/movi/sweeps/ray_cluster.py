@@ -8,6 +8,7 @@ since the last checkpoint, and nothing that is finished is repeated.
 
 import math
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -19,7 +20,8 @@ from movi.sweeps.drive import Failure, Reporter, Say, begin, nothing_left, settl
 from movi.sweeps.local import Listener, died, start_worker, stop, why_ended
 from movi.sweeps.lock import locked
 from movi.sweeps.matrix import Job, Sweep, jobs_of
-from movi.sweeps.plan import Needs, Plan, cores, needs_of, within
+from movi.sweeps.needs import Needs
+from movi.sweeps.plan import Plan, cores, within
 from movi.sweeps.worker import find_job
 
 RETRIES = 20
@@ -60,11 +62,10 @@ def run_on_ray(
     start = begin(sweep, directory)
     if start.complete:
         return nothing_left(start, say)
-    needs = needs_of(start.sweep)
     with connected(address) as ray:
         plan = planned(
             start.sweep,
-            needs,
+            start.needs,
             [node["Resources"] for node in ray.nodes() if node["Alive"]],
             cpus,
             gpus,
@@ -92,6 +93,8 @@ def connected(address: str) -> Iterator[Any]:
         import ray
     except ModuleNotFoundError:
         raise UserError("--ray needs the extra `ray`: pip install 'movi[ray]'") from None
+    if address not in ("local", "auto"):
+        require_listening(address)
     quiet: Any = {"log_to_driver": False, "logging_level": "error"}
     try:
         if address == "local":
@@ -112,6 +115,17 @@ def connected(address: str) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def require_listening(address: str) -> None:
+    """Raises if nobody answers at an address: Ray would try for many minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UserError(f"ray: {address!r}, expected HOST:PORT, auto or local")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise UserError(f"ray: {address!r} does not answer: {error.strerror or error}") from None
 
 
 def planned(
@@ -161,12 +175,15 @@ def _submit_all(
     listener: Listener,
 ) -> None:
     """Submits every job and waits for all of them."""
-    task = ray.remote(work).options(
-        max_retries=RETRIES, retry_exceptions=[WorkerDied], scheduling_strategy="SPREAD"
-    )
+    task = ray.remote(
+        max_retries=RETRIES,
+        retry_exceptions=[WorkerDied],
+        scheduling_strategy="SPREAD",
+        **resources,
+    )(work)
     threads = f"any:{max(1, math.ceil(resources['num_cpus']))}"
     under_way = {
-        task.options(memory=plan.memory(job), **resources).remote(
+        task.options(memory=plan.memory(job)).remote(
             str(directory), job.index, job.seeds[0], threads
         ): job
         for job in jobs
