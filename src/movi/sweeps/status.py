@@ -244,7 +244,7 @@ def plain(text: str) -> str:
 def duration(seconds: float | None) -> str:
     """Seconds for people.
 
-    >>> duration(42), duration(3700), duration(200_000), duration(None)
+    >>> duration(42), duration(3720), duration(200_000), duration(None)
     ('42 s', '1 h 02 min', '2 d 07 h', '–')
     """
     if seconds is None:

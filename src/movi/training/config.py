@@ -7,6 +7,7 @@ loading a config changes nothing.
 
 import json
 from dataclasses import MISSING, asdict, dataclass, fields
+from numbers import Real
 from typing import Any, Literal, get_args, get_origin
 
 from movi.errors import UserError
@@ -102,6 +103,16 @@ class Config:
 
     def __post_init__(self) -> None:
         """Checks every field."""
+        for field in fields(self):
+            known, value = get_args(field.type), getattr(self, field.name)
+            if field.type is bool and not isinstance(value, bool):
+                raise UserError(f"{field.name}: {value!r}, expected true or false")
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if field.type is float and not number:
+                raise UserError(f"{field.name}: {value!r}, expected a number")
+            if get_origin(field.type) is Literal and value not in known:
+                expected = ", ".join(known)
+                raise UserError(f"{field.name}: {value!r}, expected one of {expected}")
         for name in _POSITIVE:
             _check_integer(name, getattr(self, name), 1)
         for name in ("seed", "learning_starts", "epsilon_warmup", "evaluation_episodes"):
@@ -120,11 +131,6 @@ class Config:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise UserError(f"{name}: {value!r}, expected a number above 0")
-        for field in fields(self):
-            known, value = get_args(field.type), getattr(self, field.name)
-            if get_origin(field.type) is Literal and value not in known:
-                expected = ", ".join(known)
-                raise UserError(f"{field.name}: {value!r}, expected one of {expected}")
         if not all(isinstance(width, int) and width >= 1 for width in self.hidden):
             raise UserError(f"hidden: {self.hidden!r}, expected widths of at least 1")
         if self.learning_starts >= self.replay_capacity:
