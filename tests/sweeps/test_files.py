@@ -66,7 +66,7 @@ def stored(**changes):
         ({"cells__0__together": 0}, "together: 0"),
         ({"cells__0__config": ...}, "config"),
         ({"cells__0__config__steps": -5}, "steps: -5"),
-        ({"cells__0__config__gamma": None}, "config"),
+        ({"cells__0__config__gamma": None}, "gamma: None"),
         ({"cells__0__config__colour": "red"}, "colour"),
     ],
 )

@@ -18,7 +18,7 @@ SWEEP = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], ra
 
 
 def needs(replay, fused=True):
-    return (Needs(replay, 2 * replay, fused),) * 2
+    return (Needs(replay, replay, 2 * replay, MB, fused),) * 2
 
 
 @given(st.integers(1, 64), st.integers(1, 100))
@@ -44,13 +44,16 @@ def test_the_replay_of_a_run_is_what_it_is_known_to_be():
     games = cross("x", ["ALE/Pong-v5"], [atari], [0]).cells
     games += cross("x", ["MinAtar/Breakout"], [minatar], [0]).cells
     one, other = computed(replace(SWEEP, cells=games))
-    assert one.replay == 7_167_099_160
-    assert other.replay == 100_000 * 116
+    assert 7_167_099_160 < one.replay < 7.5e9  # and the slack of two checkpoints, in whole pages
+    assert one.memory == 0  # it is in files
+    assert other.replay == other.memory == 100_000 * 116
     assert (one.fused, other.fused) == (False, True)
     dense, action_values = 8 * 8 * 16 * 128 + 128, 128 * 6 + 6
-    convolution = 3 * 3 * 4 * 16 + 16
-    network = 4 * (convolution + dense + action_values)
-    assert other.disk == 2 * network + 2 * (5 * 2 * network + other.replay)
+    network = 4 * (3 * 3 * 4 * 16 + 16 + dense + action_values)
+    assert other.results == 2 * network
+    # Online, lagged and two moments of RMSProp, of both networks, three times; the ring; the agent.
+    rings = 200_000 * (116 + 4)  # slack of two checkpoints; a checksum for each transition
+    assert other.disk == pytest.approx(3 * 4 * 2 * network + rings + 2 * network, abs=100)
 
 
 def test_an_environment_that_does_not_exist_is_the_users_error():
@@ -93,12 +96,19 @@ def test_without_a_number_there_are_as_many_workers_as_fit(monkeypatch):
     assert fitted(SWEEP, needs(MB, fused=False), None, memory=10**12).workers == 8
 
 
+def test_a_replay_in_files_may_be_larger_than_the_memory():
+    mapped = (Needs(7_000 * MB, 0, 8_000 * MB, MB, False),) * 2
+    memory = 3 * (PROCESS + 1_000 * MB)
+    assert fitted(SWEEP, mapped, 3, memory=memory).workers == 3
+    assert fitted(SWEEP, mapped, None, memory=memory).workers == 1
+
+
 def test_a_sweep_that_has_begun_keeps_its_groups():
     begun = grouped(SWEEP, needs(100 * MB))
     jobs = list(jobs_of(begun))
     plan = fitted(begun, needs(100 * MB), None, jobs=jobs, memory=PROCESS + 500 * MB)
     assert (plan.sweep, plan.workers) == (begun, 1)
-    with pytest.raises(UserError, match=r"needs 1\.1 GB of memory"):
+    with pytest.raises(UserError, match=r"needs 1\.1 GB of memory, 1\.1 GB are available"):
         fitted(begun, needs(100 * MB), None, jobs=jobs, memory=PROCESS + 499 * MB)
 
 

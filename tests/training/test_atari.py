@@ -10,7 +10,6 @@ pytest.importorskip("ale_py")
 from movi.agents.networks import MLP, ActionValues
 from movi.cli import main, parse
 from movi.envs import make_atari
-from movi.errors import UserError
 from movi.replay import FrameReplay, UniformReplay
 from movi.spaces import ObservationSpace
 from movi.sweeps.named import named_sweep
@@ -87,14 +86,12 @@ def test_the_same_seed_twice_gives_bit_identical_runs_and_another_seed_does_not(
 
 
 def test_the_replay_in_files_of_the_run_directory_changes_nothing(tmp_path):
-    rows = {}
-    for in_files in (False, True):
-        out = tmp_path / str(in_files)
-        rows[in_files] = train(short(replay_file=in_files), out, network=small()).metrics
-        assert (out / "replay" / "frames.bin").exists() == in_files
-    assert rows[False] == rows[True]
-    with pytest.raises(UserError, match="replay_file"):
-        train(short(replay_file=True), network=small())
+    rows = []
+    for every in (0, 10, 200):
+        out = tmp_path / str(every)
+        rows.append(train(short(checkpoint_every=every), out, network=small()).metrics)
+        assert (out / "replay" / "frames.bin").exists() == (every > 0)
+    assert rows[0] == rows[1] == rows[2]
 
 
 def test_scores_are_of_whole_games_with_raw_rewards_that_ended_in_the_iteration():
@@ -109,10 +106,10 @@ def test_scores_are_of_whole_games_with_raw_rewards_that_ended_in_the_iteration(
 def test_a_replay_that_cannot_fit_is_one_line_and_nothing_is_written(tmp_path, capsys):
     out = tmp_path / "run"
     words = ["train", "dqn", "--env", "ALE/Pong-v5", "--replay-capacity", "2000000000"]
-    for more in ([], ["--replay-file"]):
+    for more, size in ((["--checkpoint-every", "0"], "14.3"), ([], "14.3")):
         assert main([*words, *more, "--out", str(out)]) == 2
         error = capsys.readouterr().err
-        assert "2,000,000,000 transitions: needs 14.3 TB" in error
+        assert f"2,000,000,000 transitions: needs {size} TB" in error
         assert error.count("\n") == 1
         assert not out.exists()
 

@@ -1,5 +1,6 @@
 """From a matrix to results: what is done already, what is left, and how it went."""
 
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -30,7 +31,7 @@ from movi.sweeps.plan import (
 )
 from movi.sweeps.progress import write_failure
 from movi.sweeps.status import ENDED, RunStatus, job_status
-from movi.training.run_directory import read_config
+from movi.training.config import Config
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,14 @@ def existing(sweep: Sweep | None, directory: Path) -> Sweep | None:
     return stored
 
 
+def _read_config(path: Path) -> Config:
+    file = path / "config.json"
+    try:
+        return Config.from_json(file.read_text(), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: cannot be read: {error}") from None
+
+
 def left_over(directory: Path, sweep: Sweep) -> list[Job]:
     """The jobs that are not complete; refuses runs with another config than the matrix says."""
     left = []
@@ -80,13 +89,14 @@ def left_over(directory: Path, sweep: Sweep) -> list[Job]:
         for seed in job.seeds:
             path = run_directory(directory, job.cell, seed)
             if (path / "config.json").exists():
-                changed = config_changes(job.cell.config_of(seed), read_config(path))
+                changed = config_changes(job.cell.config_of(seed), _read_config(path))
                 if changed:
                     raise UserError(f"{path}: has another config: {', '.join(changed)}")
         runs = list(job_status(directory, job))
         for run in runs:
             if run.state == "unreadable":
-                raise UserError(run.message)
+                path = run_directory(directory, job.cell, run.seed or 0)
+                raise UserError(f"{path}: {run.message}")
         if not all(run.state in ENDED for run in runs):
             left.append(job)
     return left
@@ -111,9 +121,10 @@ def describe(plan: Plan, jobs: list[Job], say: Say) -> None:
         f"memory       replay of at most {readable(replay)} per run; "
         f"about {readable(sum(memory))} at once with {plan.workers} workers"
     )
+    at_once, results = disk_of(plan, jobs)
     say(
-        f"disk         at most {readable(disk)} per run; "
-        f"{readable(disk_of(plan, jobs))} if all runs keep their checkpoints"
+        f"disk         at most {readable(disk)} per run under way, {readable(at_once)} at once; "
+        f"{readable(results)} of results"
     )
 
 
@@ -164,7 +175,7 @@ def settle(
     """Says what will be done and writes the matrix down, unless it is a dry run; the jobs."""
     jobs = list(start.jobs if start.begun else jobs_of(plan.sweep))
     describe(plan, jobs, say)
-    require_room(directory, disk_of(plan, jobs))
+    require_room(directory, sum(disk_of(plan, jobs)))
     if dry_run:
         for job in jobs:
             say(f"task         {job}: {job.cell.config.steps:,} steps each")
@@ -208,9 +219,24 @@ def run_sweep(
     if not jobs:
         return []
     with locked(directory):
+        discard_done(directory, plan.sweep)
         listener = Reporter(directory, len(jobs), say)
         run_local(directory, jobs, shares(cores(), plan.workers), listener)
     return listener.failures
+
+
+def discard_done(directory: Path, sweep: Sweep) -> None:
+    """Removes what complete jobs no longer need; a driver that was killed may have left it."""
+    for job in jobs_of(sweep):
+        if all(run.state in ENDED for run in job_status(directory, job)):
+            discard(directory, job)
+
+
+def discard(directory: Path, job: Job) -> None:
+    """Removes checkpoints and replays of a complete job: 400 Atari replays are 3 TB."""
+    for seed in job.seeds:
+        for name in ("checkpoint", "replay"):
+            shutil.rmtree(run_directory(directory, job.cell, seed) / name, ignore_errors=True)
 
 
 class Reporter(Listener):
@@ -237,6 +263,8 @@ class Reporter(Listener):
             lost = [run for run in job_status(self._directory, job) if run.state not in ENDED]
         log = log_file(self._directory, job)
         self.failures += [Failure(run, log) for run in lost]
+        if not lost:
+            discard(self._directory, job)
         word = "failed" if lost else runs[0].state if len(runs) == 1 else "finished"
         self._say(f"{word:12} {job} ({self._ended}/{self._count})")
 

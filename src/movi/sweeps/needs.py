@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from movi.errors import UserError
 from movi.spaces import Spaces
@@ -22,9 +23,13 @@ class Needs:
     """What one run of a cell takes."""
 
     replay: int
-    """Bytes of memory for its replay."""
+    """Bytes of its replay, all of which it wants in memory."""
+    memory: int
+    """Bytes of its replay that must be in memory; the rest is mapped from files."""
     disk: int
-    """Bytes of its run directory, while a checkpoint replaces the one before."""
+    """Bytes of its run directory while it is under way."""
+    results: int
+    """Bytes of its run directory in the end, but for the metrics."""
     fused: bool
     """Whether the environment is compiled with the agent, so that seeds can train together."""
 
@@ -75,30 +80,39 @@ def computed(sweep: Sweep) -> list[Needs]:
 
 def _needs(cell: Cell, spaces: Spaces) -> Needs:
     import jax
-    import numpy as np
 
     from movi.agents.algorithms import deep_algorithm
     from movi.agents.networks import make_network
     from movi.envs.atari import is_atari
     from movi.envs.gymnax_env import is_gymnax
     from movi.replay import device, frames, uniform
-    from movi.training.train import network_spec
+    from movi.replay.interface import slack_of
+    from movi.training.train import learner_of, network_spec
 
-    config, space = cell.config, spaces.observation
-    fused = is_gymnax(cell.env)
-    if is_atari(cell.env):
-        replay = frames.bytes_of(config.replay_capacity, space)
+    config, space, fused = cell.config, spaces.observation, is_gymnax(cell.env)
+    slack = slack_of(config.replay_capacity, config.checkpoint_every)
+    kept = config.checkpoint_every > 0
+    room = frames if is_atari(cell.env) else uniform
+    row = device.packed_space(space) if fused else space
+    files = room.bytes_of(config.replay_capacity, row, slack, mapped=True) if kept else 0
+    if fused:
+        replay = config.replay_capacity * device.bytes_per_transition(space)
     else:
-        room = device if fused else uniform
-        replay = config.replay_capacity * room.bytes_per_transition(space)
+        replay = files or room.bytes_of(config.replay_capacity, space)
+    algorithm = deep_algorithm(config.algorithm, config.sign)
     network = make_network(network_spec(config, spaces), spaces)
-    seen = jax.ShapeDtypeStruct(space.shape, np.dtype(space.dtype))
-    shapes = jax.eval_shape(network.init, jax.random.key(0), seen)
-    parameters = 4 * sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
-    networks = len(deep_algorithm(config.algorithm, config.sign).targets)
-    # Online, two lagged copies and two moments of the optimiser at most; beside them the agent.
-    state = 5 * networks * parameters
-    return Needs(replay, networks * parameters + 2 * (state + replay), fused)
+    learner = learner_of(config, algorithm, network, None, spaces)
+    state = jax.eval_shape(learner.init, jax.random.key(0))
+    agent = _bytes(state.online)
+    # Two checkpoints and one that is being written.
+    disk = files + agent + 3 * _bytes(state) if kept else agent
+    return Needs(replay, 0 if kept and not fused else replay, disk, agent, fused)
+
+
+def _bytes(tree: Any) -> int:
+    import jax
+
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))
 
 
 if __name__ == "__main__":

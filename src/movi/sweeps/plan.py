@@ -27,8 +27,12 @@ class Plan:
     """Processes at once."""
 
     def memory(self, job: Job) -> int:
-        """Bytes of memory that a job takes."""
+        """Bytes of memory that a job wants: with less, a replay in files is read from the disk."""
         return PROCESS + len(job.seeds) * self.needs[job.index].replay
+
+    def least(self, job: Job) -> int:
+        """Bytes of memory that a job cannot do without."""
+        return PROCESS + len(job.seeds) * self.needs[job.index].memory
 
 
 def cores() -> list[int]:
@@ -88,24 +92,21 @@ def fitted(
       memory: bytes; by default what is available.
     """
     memory = available_memory() if memory is None else memory
-    for count in range(workers or len(cores()), 0, -1):
-        share = memory // count
-        smaller = within(sweep, needs, share) if jobs is None else sweep
+    most = workers or len(cores())
+    for count in [most] if workers else range(most, 0, -1):
+        smaller = within(sweep, needs, memory // count) if jobs is None else sweep
         todo = list(jobs_of(smaller) if jobs is None else jobs)
-        plan = Plan(smaller, needs, max(1, min(count, len(todo))))
-        if not todo:
+        plan = Plan(smaller, needs, min(count, len(todo)))
+        wanted = plan.least if workers or count == 1 else plan.memory
+        largest = max(todo, key=wanted)
+        if wanted(largest) <= memory // plan.workers:
             return plan
-        largest = max(todo, key=plan.memory)
-        if plan.memory(largest) <= memory // plan.workers:
-            return plan
-        if workers is not None or count == 1:
-            fits = memory // plan.memory(largest)
-            advice = f"; at most --workers {fits}" if fits else ""
-            raise UserError(
-                f"workers: {count}, {largest} needs {readable(plan.memory(largest))} of memory, "
-                f"{readable(memory)} are available{advice}"
-            )
-    raise AssertionError("one worker is always tried")
+    fits = memory // plan.least(largest)
+    advice = f"; at most --workers {fits}" if fits else ""
+    raise UserError(
+        f"workers: {plan.workers}, {largest} needs {readable(plan.least(largest))} of memory, "
+        f"{readable(memory)} are available{advice}"
+    )
 
 
 def require_room(directory: Path, size: int) -> None:
@@ -118,6 +119,8 @@ def require_room(directory: Path, size: int) -> None:
         )
 
 
-def disk_of(plan: Plan, jobs: list[Job]) -> int:
-    """Bytes of the run directories of some jobs."""
-    return sum(len(job.seeds) * plan.needs[job.index].disk for job in jobs)
+def disk_of(plan: Plan, jobs: Sequence[Job]) -> tuple[int, int]:
+    """Bytes that jobs take on the disk: of those under way at once, and of all in the end."""
+    under_way = sorted(len(job.seeds) * plan.needs[job.index].disk for job in jobs)
+    results = sum(len(job.seeds) * plan.needs[job.index].results for job in jobs)
+    return sum(under_way[-plan.workers :]), results

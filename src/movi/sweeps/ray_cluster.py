@@ -16,7 +16,7 @@ from typing import Any
 
 from movi.errors import UserError
 from movi.replay.memory import readable
-from movi.sweeps.drive import Failure, Reporter, Say, begin, nothing_left, settle
+from movi.sweeps.drive import Failure, Reporter, Say, begin, discard_done, nothing_left, settle
 from movi.sweeps.local import Listener, died, start_worker, stop, why_ended
 from movi.sweeps.lock import locked
 from movi.sweeps.matrix import Job, Sweep, jobs_of
@@ -63,21 +63,18 @@ def run_on_ray(
     if start.complete:
         return nothing_left(start, say)
     with connected(address) as ray:
-        plan = planned(
-            start.sweep,
-            start.needs,
-            [node["Resources"] for node in ray.nodes() if node["Alive"]],
-            cpus,
-            gpus,
-            start.jobs if start.begun else None,
-        )
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        left = start.jobs if start.begun else None
+        plan = planned(start.sweep, start.needs, nodes, cpus, gpus, left)
         jobs = settle(start, plan, directory, command, dry_run=dry_run, say=say)
         if not jobs:
             return []
         with locked(directory):
+            discard_done(directory, plan.sweep)
             listener = Reporter(directory, len(jobs), say)
+            memory = {job: min(plan.memory(job), _largest(nodes)) for job in jobs}
             resources = {"num_cpus": cpus, "num_gpus": gpus}
-            _submit_all(ray, directory, jobs, plan, resources, listener)
+            _submit_all(ray, directory, memory, resources, listener)
     return listener.failures
 
 
@@ -150,14 +147,19 @@ def planned(
         sweep = within(sweep, needs, share)
         jobs = list(jobs_of(sweep))
     plan = Plan(sweep, needs, max(1, min(sum(slots), len(jobs))))
-    most = int(max(node["memory"] for node in able))
+    most = _largest(able)
     for job in jobs:
-        if plan.memory(job) > most:
+        if plan.least(job) > most:
             raise UserError(
-                f"{job} needs {readable(plan.memory(job))} of memory, the largest node that can "
+                f"{job} needs {readable(plan.least(job))} of memory, the largest node that can "
                 f"take it has {readable(most)}"
             )
     return plan
+
+
+def _largest(nodes: Sequence[dict[str, float]]) -> int:
+    """Bytes of memory of the node that has most."""
+    return int(max(node.get("memory", 0.0) for node in nodes))
 
 
 def _slots(node: dict[str, float], cpus: float, gpus: float) -> int:
@@ -169,12 +171,11 @@ def _slots(node: dict[str, float], cpus: float, gpus: float) -> int:
 def _submit_all(
     ray: Any,
     directory: Path,
-    jobs: Sequence[Job],
-    plan: Plan,
+    memory: dict[Job, int],
     resources: dict[str, float],
     listener: Listener,
 ) -> None:
-    """Submits every job and waits for all of them."""
+    """Submits every job, with the memory it wants, and waits for all of them."""
     task = ray.remote(
         max_retries=RETRIES,
         retry_exceptions=[WorkerDied],
@@ -183,10 +184,8 @@ def _submit_all(
     )(work)
     threads = f"any:{max(1, math.ceil(resources['num_cpus']))}"
     under_way = {
-        task.options(memory=plan.memory(job)).remote(
-            str(directory), job.index, job.seeds[0], threads
-        ): job
-        for job in jobs
+        task.options(memory=size).remote(str(directory), job.index, job.seeds[0], threads): job
+        for job, size in memory.items()
     }
     while under_way:
         done, _ = ray.wait(list(under_way))
