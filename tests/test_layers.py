@@ -8,7 +8,7 @@ import pytest
 import movi
 
 SOURCE = Path(movi.__file__).parent
-GROUND = {"errors", "files", "progress", "spaces", "transitions", "version"}
+GROUND = {"errors", "files", "progress", "spaces", "transitions", "trees", "version"}
 TABLES = {"targets", "schedules", "mdp", "planning"}
 NETWORKS = {"targets", "schedules", "agents", "envs", "replay", "training"}
 MAY_IMPORT = {
@@ -16,6 +16,7 @@ MAY_IMPORT = {
     "files": set(),
     "spaces": set(),
     "transitions": set(),
+    "trees": set(),
     "progress": set(),
     "version": set(),
     "targets": set(),

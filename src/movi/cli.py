@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from tyro.conf import Positional, arg
 
-from movi.errors import UserError
+from movi.errors import Interrupted, UserError
 from movi.version import __version__
 
 if TYPE_CHECKING:
@@ -166,6 +166,7 @@ COMMANDS = {
     "garnets assumption": "movi.experiments.garnets:Assumption",
     "garnets bounds": "movi.experiments.garnets:Bounds",
     "train": "movi.training.commands:Train",
+    "resume": "movi.training.commands:Resume",
     "evaluate": "movi.training.commands:Evaluate",
     "record": "movi.training.commands:Record",
     "export": "movi.training.commands:Export",
@@ -258,6 +259,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"movi: {error}", file=sys.stderr)
         return 2
+    except Interrupted as stop:
+        print(f"movi: {stop}", file=sys.stderr)
+        return 128 + stop.signal
     except KeyboardInterrupt:
         print("movi: interrupted", file=sys.stderr)
         return 130

@@ -1,8 +1,21 @@
-"""The one exception that means "the user's mistake": one line, exit status 2, no traceback."""
+"""The exceptions that mean something to whoever called: one line, no traceback."""
 
 
 class UserError(ValueError):
-    """Names the thing, the value found and what was expected, in one line."""
+    """The user's mistake: names the thing, the value found and what was expected, in one line."""
+
+
+class Unwritable(UserError):
+    """A file that cannot be written: a full disk, a directory without permission."""
+
+
+class Interrupted(Exception):
+    """A run that was asked to stop by a signal, and stopped; its one line says how to go on."""
+
+    def __init__(self, line: str, signal: int) -> None:
+        """The line, and the number of the signal."""
+        super().__init__(line)
+        self.signal = signal
 
 
 def check_seed(seed: int) -> None:

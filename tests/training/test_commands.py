@@ -95,7 +95,7 @@ def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
         (["train", "dqn", *SHORT, "--speed", "3"], "--speed"),
         (["train", "dqn"], "--env"),
         (["train", "dqn", *SHORT, "--network", "nature"], "nature"),
-        (["train", "dqn", *SHORT, "--replay-capacity", "2000000000"], "needs 88 GB"),
+        (["train", "dqn", *SHORT, "--replay-capacity", "2000000000"], "needs 96 GB"),
         (["evaluate", "nowhere"], "nowhere: no such file"),
         (["evaluate", "."], "agent.safetensors: no such file"),
         (["export", "nowhere", "x.safetensors"], "nowhere: no such file"),

@@ -110,8 +110,8 @@ def test_a_wrong_value_is_one_line_that_names_it(fields, message):
         ("[]", "not a run's config"),
         ("{}", "not a run's config"),
         ('{"format": 99}', "format 99"),
-        ('{"format": 1, "algorithm": "dqn"}', "missing fields: env"),
-        ('{"format": 1, "algorithm": "dqn", "env": "x", "colour": 3}', "colour"),
+        ('{"format": 2, "algorithm": "dqn"}', "missing fields: env"),
+        ('{"format": 2, "algorithm": "dqn", "env": "x", "colour": 3}', "colour"),
     ],
 )
 def test_a_file_that_is_no_config_is_one_line(text, message):

@@ -30,9 +30,11 @@ TINY = {
 }
 FILES = {
     "agent.safetensors",
+    "checkpoint",
     "config.json",
     "evaluation.json",
     "metrics.jsonl",
+    "replay",
     "status.json",
     "timing.jsonl",
 }
@@ -56,7 +58,10 @@ def test_the_command_trains_all_seeds_each_in_a_run_directory_of_its_own(tmp_pat
     assert sorted(path.name for path in out.iterdir()) == ["seed-5", "seed-6"]
     for seed in (5, 6):
         run = out / f"seed-{seed}"
-        assert {p.name for p in run.iterdir() if not p.name.startswith("events")} == FILES
+        assert {p.name for p in run.iterdir() if not p.name.startswith("events")} == {
+            *FILES,
+            "group.json",
+        }
         assert read_config(run).seed == seed
         assert [row["step"] for row in read_metrics(run)] == [50, 100, 120]
         assert json.loads((run / "status.json").read_text())["status"] == "finished"
@@ -64,9 +69,12 @@ def test_the_command_trains_all_seeds_each_in_a_run_directory_of_its_own(tmp_pat
     assert capsys.readouterr().out.count("finished 120 steps") == 2
     assert cli.main(["evaluate", str(out / "seed-5"), "--episodes", "2"]) == 0
     assert "mean" in capsys.readouterr().out
-    # The same again is refused before anything is trained.
-    assert cli.main([*arguments, "--seed", "5", *words(out=out, **TINY)]) == 2
-    assert "already holds files" in capsys.readouterr().err
+    # The same again finds its results there; another run is refused before anything is trained.
+    assert cli.main([*arguments, "--seed", "5", *words(out=out, **TINY)]) == 0
+    assert capsys.readouterr().out.count("had already finished its 120 steps") == 2
+    other = words(out=out, **{**TINY, "batch_size": 5})
+    assert cli.main([*arguments, "--seed", "5", *other]) == 2
+    assert "holds another run: batch_size is 4 there and 5 here" in capsys.readouterr().err
 
 
 def test_the_same_seed_twice_gives_equal_bytes(tmp_path):

@@ -199,7 +199,7 @@ def test_a_run_that_is_interrupted_says_so(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         train(Config("dqn", "CartPole-v1", **SHORT), tmp_path / "run", watcher=Stop())
     status = json.loads((tmp_path / "run" / "status.json").read_text())
-    assert (status["status"], status["message"]) == ("failed", "interrupted")
+    assert (status["status"], status["message"]) == ("interrupted", "interrupted at step 200")
 
 
 def test_several_environments_make_as_many_updates_per_agent_step():

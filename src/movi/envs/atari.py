@@ -17,7 +17,6 @@ import gymnasium as gym
 import numpy as np
 
 from movi.envs.gym_vector import GymnasiumVector
-from movi.envs.interface import Outcome
 from movi.errors import UserError
 
 FRAMES_PER_STEP = 4
@@ -56,34 +55,33 @@ def is_atari(env_id: str) -> bool:
 
 
 class AtariVector(GymnasiumVector):
-    """n games that step together."""
+    """n games that step together.
+
+    The emulator starts a game by itself only in the step after an end, and a reset before that step
+    takes its place: so the adapter resets, as in DISABLED. A seed makes the emulator start anew,
+    which takes 0.1 s; a reset without one takes 5 ms and goes on in its random numbers.
+    """
+
+    seed_after = 1_000
 
     def __init__(self, env: Any, episode_steps: int = EPISODE_STEPS) -> None:
         """Wraps ale-py's vector environment; games are cut after ``episode_steps``."""
         super().__init__(env)
+        self._mode = gym.vector.AutoresetMode.DISABLED
         self._limit = episode_steps
         self._length = np.zeros(self.num_envs, int)
 
-    def reset(self, seeds: Sequence[int]) -> np.ndarray:
-        """Starts a game in each, with its own seed."""
-        observation, _ = self._env.reset(seed=emulator_seeds(seeds))
-        self._resetting = np.zeros(self.num_envs, bool)
-        self._any_resetting = False
-        self._length[:] = 0
-        return self._own(observation)
+    def _play(self, actions: np.ndarray) -> tuple[Any, ...]:
+        """One step; games at the limit are cut."""
+        observation, reward, terminated, truncated, info = super()._play(actions)
+        self._length += 1
+        cut = (self._length >= self._limit) & ~terminated
+        return observation, reward, terminated, truncated | cut, info
 
-    def step(self, actions: np.ndarray) -> Outcome:
-        """Takes the actions; games at the limit are cut and start again."""
-        outcome = super().step(actions)
-        self._length += outcome.valid
-        cut = (self._length >= self._limit) & ~outcome.terminated
-        self._length[outcome.terminated | cut] = 0
-        if not cut.any():
-            return outcome
-        fresh, _ = self._env.reset(options={"reset_mask": cut})
-        observation = outcome.observation.copy()
-        observation[cut] = fresh[cut]
-        return outcome._replace(observation=observation, truncated=cut)
+    def _begin(self, mask: np.ndarray, seeds: list[int] | None) -> np.ndarray:
+        self._length[mask] = 0
+        chosen = None if seeds is None else emulator_seeds(np.array(seeds)[mask].tolist())
+        return self._own(self._env.reset(seed=chosen, options={"reset_mask": mask})[0])
 
 
 class AtariScreen(gym.Env):

@@ -1,13 +1,14 @@
 """Any Gymnasium vector environment with discrete actions, in all its autoreset modes."""
 
-from collections.abc import Sequence
+from array import array
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from movi.envs.interface import Outcome
+from movi.envs.interface import Outcome, same_bits
 from movi.errors import UserError
 from movi.spaces import ObservationSpace, Spaces
 
@@ -47,7 +48,14 @@ class GymnasiumVector:
 
     Where every environment has just ended under NEXT_STEP there is nothing to decide, so the fake
     step is taken at once: a single environment gives the same outcomes in every mode.
+
+    Where the adapter resets, it gives every episode a seed of its own: a pure function of the
+    environment's seed and the episode's number. What an environment is in the middle of is then
+    that number and the actions since, and ``restore`` plays them again.
     """
+
+    seed_after = 0
+    """A reset gives a new seed if at least this many steps were taken since the last one."""
 
     def __init__(self, env: Any) -> None:
         """Wraps a ``gymnasium.vector.VectorEnv``; its mode is read from its metadata."""
@@ -66,25 +74,40 @@ class GymnasiumVector:
         self._resetting = np.zeros(self.num_envs, bool)
         self._any_resetting = False
         self._all = np.ones(self.num_envs, bool)
+        self._seeds = [0] * self.num_envs
+        self._seeded = [0] * self.num_envs  # how many seeds each was given after its first
+        self._taken = [array("i") for _ in range(self.num_envs)]  # actions since the last seed
+        self._rewards = np.zeros(self.num_envs)  # their sum
+        self._observation = np.zeros(0)
+
+    @property
+    def restorable(self) -> bool:
+        """Environments that reset themselves cannot be given a seed at each episode's start."""
+        return self._mode == AutoresetMode.DISABLED
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
         """Starts an episode in each environment, each with its own seed."""
-        observation, _ = self._env.reset(seed=[int(seed) for seed in seeds])
+        self._seeds = [int(seed) for seed in seeds]
+        self._seeded = [0] * self.num_envs
         self._resetting = np.zeros(self.num_envs, bool)
         self._any_resetting = False
-        return self._own(observation)
+        self._rewards = np.zeros(self.num_envs)
+        for taken in self._taken:
+            del taken[:]
+        self._observation = self._begin(self._all, self._seeds)
+        return self._observation
 
     def step(self, actions: np.ndarray) -> Outcome:
         """Takes the actions, counted from 0."""
-        raw, reward, terminated, truncated, info = self._env.step(
-            np.asarray(actions, np.int64) + self.spaces.first_action
-        )
-        observation = self._own(raw)
-        reward = np.asarray(reward, np.float64)
+        observation, reward, terminated, truncated, info = self._play(actions)
         valid = ~self._resetting if self._any_resetting else self._all
         ended = (terminated | truncated) & valid
         next_observation = observation
         self._any_resetting = False
+        if self._mode == AutoresetMode.DISABLED:
+            for taken, action in zip(self._taken, actions.tolist()):
+                taken.append(action)
+            self._rewards += reward
         if ended.any():
             if self._mode == AutoresetMode.NEXT_STEP:
                 if ended.all():
@@ -96,15 +119,93 @@ class GymnasiumVector:
                 for i in np.flatnonzero(ended).tolist():
                     next_observation[i] = self._final(info, i)
             else:
-                next_observation = observation.copy()
-                observation = self._own(self._env.reset(options={"reset_mask": ended})[0])
+                observation = self._next(ended)
+        self._observation = observation
         return Outcome(
             observation, next_observation, reward, terminated & valid, truncated & valid, valid
         )
 
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """The seeds, the actions since, what they earned and what is seen now."""
+        return {
+            "seeds": np.array(self._seeds, np.uint64),
+            "seeded": np.array(self._seeded, np.int64),
+            "lengths": np.array([len(taken) for taken in self._taken], np.int64),
+            "actions": np.concatenate([np.array(taken, np.int32) for taken in self._taken]),
+            "rewards": self._rewards,
+            "observation": self._observation,
+        }
+
+    def restore(self, snapshot: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Plays the actions again, and compares what is seen then with what was seen.
+
+        Each environment begins so late that all arrive together; before, it takes any action:
+
+            actions since the seed:  3 of the first, 1 of the second
+            first:    seed  a0  a1        a2
+            second:   any   …   …   seed  b0
+        """
+        self.reset(snapshot["seeds"].tolist())
+        self._seeded = [int(count) for count in snapshot["seeded"]]
+        lengths = snapshot["lengths"].astype(np.int64)
+        logs = np.split(snapshot["actions"], np.cumsum(lengths)[:-1])
+        wait, longest = lengths.max() - lengths, int(lengths.max())
+        self._begin(self._all, self._episode_seeds())
+        for t in range(longest + 1):
+            starting = wait == t
+            if t > 0 and starting.any():
+                self._observation = self._begin(starting, self._episode_seeds())
+            if t == longest:
+                break
+            begun = wait <= t
+            actions = np.array([log[t - w] if t >= w else 0 for log, w in zip(logs, wait)])
+            self._observation, reward, terminated, truncated, _ = self._play(actions)
+            self._rewards += np.where(begun, reward, 0.0)
+            ended = terminated | truncated
+            for i in np.flatnonzero(begun).tolist():
+                self._taken[i].append(int(actions[i]))
+            if ended.any():
+                self._observation = self._begin(ended, None)
+        known = same_bits(self._observation, snapshot["observation"])
+        if not known or not same_bits(self._rewards, snapshot["rewards"]):
+            raise UserError(
+                f"env: {self._name} does not repeat itself from the same seed and actions, so its "
+                "run cannot be continued from a checkpoint"
+            )
+        return self._observation
+
     def close(self) -> None:
         """Closes the environment."""
         self._env.close()
+
+    def _play(self, actions: np.ndarray) -> tuple[Any, ...]:
+        """One step of the vector environment, in our types."""
+        raw, reward, terminated, truncated, info = self._env.step(
+            np.asarray(actions, np.int64) + self.spaces.first_action
+        )
+        return self._own(raw), np.asarray(reward, np.float64), terminated, truncated, info
+
+    def _next(self, ended: np.ndarray) -> np.ndarray:
+        """Starts the next episode where one ended, with a new seed if it is time for one."""
+        fresh = np.array([len(taken) >= max(1, self.seed_after) for taken in self._taken]) & ended
+        observation = self._observation
+        if (ended & ~fresh).any():
+            observation = self._begin(ended & ~fresh, None)
+        if fresh.any():
+            for i in np.flatnonzero(fresh).tolist():
+                self._seeded[i] += 1
+                del self._taken[i][:]
+            self._rewards[fresh] = 0.0
+            observation = self._begin(fresh, self._episode_seeds())
+        return observation
+
+    def _begin(self, mask: np.ndarray, seeds: list[int] | None) -> np.ndarray:
+        """Resets some; the observations of all."""
+        options = {} if mask.all() else {"options": {"reset_mask": mask}}
+        return self._own(self._env.reset(seed=seeds, **options)[0])
+
+    def _episode_seeds(self) -> list[int]:
+        return [episode_seed(seed, count) for seed, count in zip(self._seeds, self._seeded)]
 
     def _own(self, observation: Any) -> np.ndarray:
         """A copy that the environment will not write to, in the space's dtype."""
@@ -119,6 +220,17 @@ class GymnasiumVector:
         return info["final_obs"][i]
 
 
+def episode_seed(seed: int, count: int) -> int:
+    """The seed that an environment is given after ``count`` others; the first is its own.
+
+    >>> episode_seed(5, 0), episode_seed(5, 1) == episode_seed(5, 2)
+    (5, False)
+    """
+    if count == 0:
+        return seed
+    return int(np.random.SeedSequence([seed, count]).generate_state(1)[0])
+
+
 def _name(env: Any) -> str:
     spec = getattr(env, "spec", None)
     if spec is None and getattr(env, "envs", None):
@@ -131,9 +243,9 @@ def make_gymnasium(
 ) -> GymnasiumVector:
     """n environments of a Gymnasium id, in this process (sync) or one process each (async).
 
-    Episodes end and restart in the same step, so every step is a decision.
+    Every episode has a seed of its own, and every step is a decision.
     """
-    vector: dict[str, Any] = {"autoreset_mode": AutoresetMode.SAME_STEP}
+    vector: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED}
     if vectorisation == "sync":
         vector["copy"] = False
     elif vectorisation == "async":

@@ -1,7 +1,7 @@
 """What a training loop asks of n environments that step together."""
 
-from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
@@ -52,3 +52,29 @@ class Environment(Protocol):
     def close(self) -> None:
         """Frees what they hold."""
         ...
+
+
+class Restorable(Environment, Protocol):
+    """Environments whose run can be checkpointed in mid-episode."""
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """All that ``restore`` needs, taken between two steps."""
+        ...
+
+    def restore(self, snapshot: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Goes on from a snapshot, exactly; what to act on next, [n, ...]."""
+        ...
+
+
+def is_restorable(environment: Environment) -> TypeGuard[Restorable]:
+    """Whether a run on these environments can be checkpointed.
+
+    They say so themselves by a ``restorable`` of False where a wrapper cannot do it for all.
+    """
+    both = hasattr(environment, "snapshot") and hasattr(environment, "restore")
+    return both and bool(getattr(environment, "restorable", True))
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays are equal in shape, dtype and every bit."""
+    return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()

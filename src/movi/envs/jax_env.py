@@ -1,6 +1,6 @@
 """JAX-native environments: pure functions that a compiled loop steps, and the host loop too."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -9,6 +9,7 @@ import numpy as np
 
 from movi.envs.interface import Outcome
 from movi.spaces import Spaces
+from movi.trees import arrays_of, tree_of
 
 Array = Any
 State = Any
@@ -80,14 +81,18 @@ class HostedEnvironment:
         )
         self._valid = np.ones(num_envs, bool)
         self._count = 0
+        self._seeds: list[int] = []
         self._keys: Any = None
         self._states: State = None
+        self._observation = np.zeros(0)
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
         """Starts an episode in each environment, each with its own seed."""
+        self._seeds = [int(seed) for seed in seeds]
         self._keys, self._count = env_keys(seeds), 0
         self._states, observation = self._reset(self._keys)
-        return np.asarray(observation)
+        self._observation = np.asarray(observation)
+        return self._observation
 
     def step(self, actions: np.ndarray) -> Outcome:
         """Takes the actions, counted from 0."""
@@ -95,14 +100,31 @@ class HostedEnvironment:
         self._states, outcome = self._step(
             self._keys, np.int32(self._count), self._states, np.asarray(actions, np.int32)
         )
+        self._observation = np.asarray(outcome.observation)
         return Outcome(
-            observation=np.asarray(outcome.observation),
+            observation=self._observation,
             next_observation=np.asarray(outcome.next_observation),
             reward=np.asarray(outcome.reward, float),
             terminated=np.asarray(outcome.terminated),
             truncated=np.asarray(outcome.truncated),
             valid=self._valid,
         )
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """The environments' states, which are arrays."""
+        return {
+            "seeds": np.array(self._seeds, np.uint64),
+            "count": np.array(self._count, np.int64),
+            "observation": self._observation,
+            **arrays_of(self._states, "state"),
+        }
+
+    def restore(self, snapshot: Mapping[str, np.ndarray]) -> np.ndarray:
+        """Goes on from a snapshot."""
+        self.reset(snapshot["seeds"].tolist())
+        self._states = tree_of(self._states, snapshot, "state")
+        self._count, self._observation = int(snapshot["count"]), snapshot["observation"]
+        return self._observation
 
     def close(self) -> None:
         """Holds nothing that needs closing."""

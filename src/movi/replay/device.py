@@ -27,6 +27,12 @@ def bytes_per_transition(space: ObservationSpace) -> int:
     return 2 * row.size * row.dtype.itemsize + 12
 
 
+def packed_space(space: ObservationSpace) -> ObservationSpace:
+    """The rows of these observations, as the space of a replay on the host."""
+    row = jax.eval_shape(lambda: packed(jnp.asarray(space.zeros()), space))
+    return ObservationSpace(tuple(row.shape), str(row.dtype))
+
+
 def packed(observation: Array, space: ObservationSpace) -> Array:
     """An observation as a flat row; booleans 32 to a word, an eighth of their bytes."""
     flat = jnp.asarray(observation, space.dtype).reshape(-1)

@@ -12,11 +12,10 @@ episode's first frame (x, y, … are frames; an episode is cut at x3, another st
     transition 3: 0  0  0  y0 y1                  y0 is in no transition together with x3
 
 Frames of several environments stand in the ring in the order in which they came; only the slots'
-numbers link them. Where the head overwrites a frame, the transitions up to the newest that uses it
-leave the replay.
+numbers link them. Where the head overwrites a frame (in a ring without slack), the transitions up
+to the newest that uses it leave the replay.
 """
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from typing import Any
 import numpy as np
 
 from movi.replay.memory import require_disk, require_memory
+from movi.replay.ring import Damaged, Ring, bytes_per_record
 from movi.spaces import ObservationSpace
 from movi.transitions import Transition
 
@@ -35,30 +35,38 @@ def extra_frames(capacity: int) -> int:
     return capacity // 100 + 64
 
 
-def arrays_of(capacity: int, space: ObservationSpace) -> dict[str, tuple[tuple[int, ...], str]]:
-    """The shape and dtype of each array of a replay."""
+def records_of(space: ObservationSpace) -> tuple[np.dtype, np.dtype]:
+    """A frame and a transition as records."""
     stack, *image = space.shape
-    frames = 1 + capacity + extra_frames(capacity)
-    return {
-        "frames": ((frames, *image), space.dtype),
-        "user": ((frames,), "int64"),
-        "slots": ((capacity, stack + 1), "int32"),
-        "action": ((capacity,), "int32"),
-        "reward": ((capacity,), "float32"),
-        "discount": ((capacity,), "float32"),
-    }
+    transition = [("slots", np.int32, (stack + 1,)), ("action", np.int32)]
+    return (
+        np.dtype([("frame", space.dtype, tuple(image))]),
+        np.dtype([*transition, ("reward", np.float32), ("discount", np.float32)]),
+    )
 
 
-def bytes_of(capacity: int, space: ObservationSpace, slack: int = 0) -> int:
+def bytes_of(
+    capacity: int, space: ObservationSpace, slack: int = 0, *, mapped: bool = False
+) -> int:
     """Bytes of a whole replay.
 
     >>> bytes_of(1_000_000, ObservationSpace((4, 84, 84), "uint8"))
     7167099160
     """
-    return sum(
-        int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-        for shape, dtype in arrays_of(capacity + slack, space).values()
-    )
+    ring = capacity + slack
+    frames = 1 + ring + extra_frames(ring)
+    frame, transition = (bytes_per_record(dtype, mapped=mapped) for dtype in records_of(space))
+    return frames * (frame + 8) + ring * transition  # 8: who uses a frame, in memory
+
+
+def require(capacity: int, space: ObservationSpace, slack: int, directory: Path | None) -> None:
+    """Raises at once if a replay cannot fit in memory or in its directory."""
+    name = f"replay of {capacity:,} transitions"
+    size = bytes_of(capacity, space, slack, mapped=directory is not None)
+    if directory is None:
+        require_memory(name, size)
+    else:
+        require_disk(name, directory, size)
 
 
 class FrameReplay:
@@ -71,6 +79,7 @@ class FrameReplay:
         *,
         slack: int = 0,
         directory: Path | None = None,
+        new: bool = True,
     ) -> None:
         """Allocates the rings, or says at once that they cannot fit.
 
@@ -78,31 +87,35 @@ class FrameReplay:
           capacity: how many transitions can be sampled, the newest ones.
           space: of the stacks, [K, ...].
           slack: how many more slots the rings have: what was in the replay at one moment is still
-            there, whatever is sampled, until as many transitions have been added.
+            there, whatever is sampled, until about as many transitions have been added.
           directory: keeps the rings in memory-mapped files there instead of in memory.
+          new: begin new files instead of opening those that are there.
         """
-        name = f"replay of {capacity:,} transitions"
-        size = bytes_of(capacity, space, slack)
-        if directory is None:
-            require_memory(name, size)
-        else:
-            require_disk(name, directory, size)
-        arrays: Mapping[str, np.ndarray] = {
-            key: _array(shape, dtype, None if directory is None else directory / f"{key}.bin")
-            for key, (shape, dtype) in arrays_of(capacity + slack, space).items()
-        }
-        self._frames, self._user = arrays["frames"], arrays["user"]
-        self._slots, self._action = arrays["slots"], arrays["action"]
-        self._reward, self._discount = arrays["reward"], arrays["discount"]
-        self._user[:] = -1
-        self.capacity = capacity
-        self.nbytes = size
-        self._ring, self._frame_ring = len(self._slots), len(self._frames) - 1
+        require(capacity, space, slack, directory)
+        frame, transition = records_of(space)
+        ring = capacity + slack
+        frames = ring + extra_frames(ring)
+
+        def file(name: str) -> Path | None:
+            return None if directory is None else directory / name
+
+        self._transitions = Ring(ring, transition, file("transitions.bin"), new=new)
+        self._images = Ring(frames + 1, frame, file("frames.bin"), new=new)
+        self._frames = self._images.data["frame"]
+        data = self._transitions.data
+        self._slots, self._action = data["slots"], data["action"]
+        self._reward, self._discount = data["reward"], data["discount"]
+        self._user = np.full(frames + 1, -1)  # the newest transition that uses a frame
+        self.capacity, self._slack = capacity, slack
+        self.nbytes = self._transitions.nbytes + self._images.nbytes + self._user.nbytes
+        self._ring, self._frame_ring = ring, frames
+        self._reach = capacity + extra_frames(capacity)  # frames that count, whatever the slack
         self._stack = space.shape[0]
         self._first = self._added = 0  # transitions first, …, added − 1 can be sampled
         self._written = 0  # frames ever written; number k is in slot 1 + k mod frame_ring
         # Of each environment in mid-episode: the numbers of its newest K frames, −1 for zeros.
         self._histories: dict[int, list[int]] = {}
+        self._sealed = 0, 0  # transitions and frames whose checksums are on the disk
 
     def __len__(self) -> int:
         """How many transitions can be sampled."""
@@ -132,25 +145,6 @@ class FrameReplay:
         else:
             self._histories[env] = numbers[1:]
 
-    def cut(self) -> None:
-        """The next transition of every environment begins a history of its own."""
-        self._histories.clear()
-
-    def counters(self) -> dict[str, int]:
-        """With the rings' content, all that ``restore`` needs after a ``cut``."""
-        return {"first": self._first, "added": self._added, "written": self._written}
-
-    def restore(self, counters: Mapping[str, int]) -> None:
-        """Goes back to a moment of these rings, at most ``slack`` transitions ago."""
-        self._first, self._added = counters["first"], counters["added"]
-        self._written = counters["written"]
-        self._histories.clear()
-        self._user[:] = -1
-        for t in range(self._first, self._added, 2**16):
-            block = np.arange(t, min(t + 2**16, self._added))
-            slots = self._slots[block % self._ring]
-            np.maximum.at(self._user, slots, block[:, None])
-
     def sample(self, bits: np.ndarray) -> Transition:
         """One transition for each random uint32 (the bias of the remainder is < 2⁻¹²)."""
         chosen = (self._first + (bits % np.uint32(len(self))).astype(np.int64)) % self._ring
@@ -163,6 +157,55 @@ class FrameReplay:
             next_observation=self._frames[slots[..., 1:]],
         )
 
+    def moment(self) -> dict[str, Any]:
+        """This moment; see ``Kept``."""
+        transitions, frames = self._sealed
+        self._transitions.seal(transitions, self._added)
+        # Frame k is in slot 1 + k mod frame_ring: sealed by slots, in at most two pieces.
+        for first, last in self._pieces(frames, self._written):
+            self._images.seal(first, last)
+        self._sealed = self._added, self._written
+        return {
+            "slack": self._slack,
+            "first": self._first,
+            "added": self._added,
+            "written": self._written,
+            "oldest": self._oldest(),
+            "histories": [[env, *numbers] for env, numbers in sorted(self._histories.items())],
+        }
+
+    def restore(self, moment: Mapping[str, Any]) -> None:
+        """Goes back to a moment of these rings."""
+        first, added, written = (int(moment[name]) for name in ("first", "added", "written"))
+        oldest, histories = int(moment["oldest"]), moment["histories"]
+        held = 0 <= first <= added and added - first <= self.capacity
+        within = 0 <= oldest <= written <= oldest + self._frame_ring
+        fits = all(
+            len(numbers) == self._stack and all(-1 <= k < written for k in numbers)
+            for _, *numbers in histories
+        )
+        if int(moment["slack"]) != self._slack or not (held and within and fits):
+            raise Damaged(f"replay: {dict(moment)} is no moment of it")
+        self._transitions.verify(first, added)
+        for start, stop in self._pieces(oldest, written):
+            self._images.verify(start, stop)
+        self._user[:] = -1
+        for t in range(first, added, 2**16):
+            block = np.arange(t, min(t + 2**16, added))
+            slots = self._slots[block % self._ring]
+            if slots.min() < 0 or slots.max() > self._frame_ring:
+                raise Damaged("replay: a transition without its frames")
+            np.maximum.at(self._user, slots, block[:, None])
+        self._first, self._added, self._written = first, added, written
+        self._histories = {int(env): [int(k) for k in numbers] for env, *numbers in histories}
+        self._sealed = added, written
+
+    def room(self, moment: Mapping[str, Any]) -> int:
+        """How many more transitions can surely be added before a moment is lost."""
+        frames = int(moment["oldest"]) + self._frame_ring - self._written
+        transitions = int(moment["first"]) + self._ring - self._added
+        return min(transitions, frames // (self._stack + 1))  # an episode's first one has K + 1
+
     def _begin(self, stack: np.ndarray) -> list[int]:
         """Stores the frames of an observation; leading zeros need no slot."""
         zeros = 0
@@ -172,25 +215,33 @@ class FrameReplay:
 
     def _write(self, frame: np.ndarray) -> int:
         number = self._written
+        forgotten = 1 + (number - self._reach) % self._frame_ring
+        self._first = max(self._first, int(self._user[forgotten]) + 1)
         slot = 1 + number % self._frame_ring
-        self._first = max(self._first, int(self._user[slot]) + 1)
         self._user[slot] = -1
         self._frames[slot] = frame
         self._written = number + 1
         return number
 
     def _lost(self, history: list[int]) -> bool:
-        """Whether the next frame, or those before, overwrites one of these."""
-        return any(0 <= k <= self._written - self._frame_ring for k in history)
+        """Whether the next frame, or those before, makes one of these forgotten."""
+        return any(0 <= k <= self._written - self._reach for k in history)
 
+    def _oldest(self) -> int:
+        """The number of the oldest frame that is still needed."""
+        oldest = self._written
+        newest = self._written - 1
+        for t in range(self._first, self._added, 2**18):
+            block = np.arange(t, min(t + 2**18, self._added)) % self._ring
+            ages = (newest % self._frame_ring + 1 - self._slots[block]) % self._frame_ring
+            ages[self._slots[block] == ZEROS] = 0
+            oldest = min(oldest, newest - int(ages.max()))
+        return min([oldest, *(k for h in self._histories.values() for k in h if k >= 0)])
 
-def _array(shape: tuple[int, ...], dtype: str, file: Path | None) -> Any:
-    """Zeros, or a file's content; a new file takes its whole size on the disk at once."""
-    if file is None:
-        return np.zeros(shape, dtype)
-    size = int(np.prod(shape, dtype=np.int64)) * np.dtype(dtype).itemsize
-    with file.open("ab") as new:
-        if new.tell() != size:
-            os.truncate(new.fileno(), 0)
-            os.posix_fallocate(new.fileno(), 0, size)
-    return np.memmap(file, dtype, "r+", shape=shape)
+    def _pieces(self, first: int, last: int) -> list[tuple[int, int]]:
+        """The slots of frames first, …, last − 1: at most two pieces."""
+        first = max(first, last - self._frame_ring)
+        start, count = first % self._frame_ring, last - first
+        stop = min(self._frame_ring, start + count)
+        pieces = [(1 + start, 1 + stop), (1, 1 + count - (stop - start))]
+        return [(a, b) for a, b in pieces if a < b]

@@ -47,7 +47,7 @@ def require_memory(name: str, size: int) -> None:
 
 
 def require_disk(name: str, directory: Path, size: int) -> None:
-    """Raises if ``size`` bytes cannot fit on the directory's disk; makes the directory."""
+    """Raises if ``size`` bytes cannot fit on the directory's disk, with what it holds already."""
     held = sum(file.stat().st_size for file in directory.glob("*"))
     existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
     free = shutil.disk_usage(existing).free
@@ -55,7 +55,3 @@ def require_disk(name: str, directory: Path, size: int) -> None:
         raise UserError(
             f"{name}: needs {readable(size)}, only {readable(free)} are free in {existing}"
         )
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise UserError(f"{name}: {directory} cannot be made: {error.strerror}") from None

@@ -30,10 +30,10 @@ class RunSweep:
     """Processes at once, the cores divided among them (default: one per core, as memory allows)."""
     ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
     """Run on the Ray cluster at this address instead; local: on a Ray started here, for this."""
-    cpus: Annotated[float, arg(metavar="N")] = 1.0
-    """With --ray: CPUs per task."""
-    gpus: Annotated[float, arg(metavar="N")] = 0.0
-    """With --ray: GPUs per task; 0.5 lets two tasks share one."""
+    cpus: Annotated[float | None, arg(metavar="N")] = None
+    """With --ray: CPUs per task (default: 1)."""
+    gpus: Annotated[float | None, arg(metavar="N")] = None
+    """With --ray: GPUs per task (default: 0); 0.5 lets two tasks share one."""
     dry_run: bool = False
     """Say what would be done, and do nothing."""
 
@@ -41,8 +41,12 @@ class RunSweep:
         """Run, and name the runs that failed."""
         from movi.sweeps.drive import run_sweep, to_stdout
 
-        sweep = self._sweep()
-        out = self.out
+        for name in ("cpus", "gpus"):
+            if self.ray is None and getattr(self, name) is not None:
+                raise UserError(f"{name}: only with --ray")
+        if self.ray is not None and self.workers is not None:
+            raise UserError("workers: not with --ray; --cpus says how many a task takes")
+        sweep, out = self._sweep(), self.out
         if out is None:
             if sweep is None:
                 raise UserError("sweep: nothing, expected a name, a file, or --out to continue")
@@ -62,14 +66,12 @@ class RunSweep:
         else:
             from movi.sweeps.ray_cluster import run_on_ray
 
-            if self.workers is not None:
-                raise UserError("workers: not with --ray; --cpus says how many a task takes")
             failures = run_on_ray(
                 sweep,
                 out,
                 self.ray,
-                cpus=self.cpus,
-                gpus=self.gpus,
+                cpus=1.0 if self.cpus is None else self.cpus,
+                gpus=0.0 if self.gpus is None else self.gpus,
                 command=command,
                 dry_run=self.dry_run,
                 say=to_stdout,

@@ -1,5 +1,6 @@
 """From a matrix to results: what is done already, what is left, and how it went."""
 
+import shutil
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,19 +19,19 @@ from movi.sweeps.files import (
 from movi.sweeps.local import Listener, run_local
 from movi.sweeps.lock import locked
 from movi.sweeps.matrix import Job, Sweep, config_changes, difference, jobs_of
+from movi.sweeps.needs import Needs, needs_of
 from movi.sweeps.plan import (
     Plan,
     cores,
     disk_of,
     fitted,
     grouped,
-    needs_of,
     require_room,
     shares,
 )
 from movi.sweeps.progress import write_failure
 from movi.sweeps.status import ENDED, RunStatus, job_status
-from movi.training.run_directory import read_config
+from movi.training.config import Config
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,14 @@ def existing(sweep: Sweep | None, directory: Path) -> Sweep | None:
     return stored
 
 
+def _read_config(path: Path) -> Config:
+    file = path / "config.json"
+    try:
+        return Config.from_json(file.read_text(), str(file))
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: cannot be read: {error}") from None
+
+
 def left_over(directory: Path, sweep: Sweep) -> list[Job]:
     """The jobs that are not complete; refuses runs with another config than the matrix says."""
     left = []
@@ -80,13 +89,14 @@ def left_over(directory: Path, sweep: Sweep) -> list[Job]:
         for seed in job.seeds:
             path = run_directory(directory, job.cell, seed)
             if (path / "config.json").exists():
-                changed = config_changes(job.cell.config_of(seed), read_config(path))
+                changed = config_changes(job.cell.config_of(seed), _read_config(path))
                 if changed:
                     raise UserError(f"{path}: has another config: {', '.join(changed)}")
         runs = list(job_status(directory, job))
         for run in runs:
             if run.state == "unreadable":
-                raise UserError(run.message)
+                path = run_directory(directory, job.cell, run.seed or 0)
+                raise UserError(f"{path}: {run.message}")
         if not all(run.state in ENDED for run in runs):
             left.append(job)
     return left
@@ -111,9 +121,10 @@ def describe(plan: Plan, jobs: list[Job], say: Say) -> None:
         f"memory       replay of at most {readable(replay)} per run; "
         f"about {readable(sum(memory))} at once with {plan.workers} workers"
     )
+    at_once, results = disk_of(plan, jobs)
     say(
-        f"disk         at most {readable(disk)} per run; "
-        f"{readable(disk_of(plan, jobs))} if all runs keep their checkpoints"
+        f"disk         at most {readable(disk)} per run under way, {readable(at_once)} at once; "
+        f"{readable(results)} of results"
     )
 
 
@@ -127,6 +138,8 @@ class Begin:
 
     sweep: Sweep
     """The matrix."""
+    needs: tuple[Needs, ...]
+    """What a run of each cell takes; not asked if nothing is left to do."""
     begun: bool
     """Whether the directory has it already, so that its grouping is settled."""
     jobs: tuple[Job, ...]
@@ -142,9 +155,11 @@ def begin(sweep: Sweep | None, directory: Path) -> Begin:
     """Looks at what there is; ``None`` continues the sweep of the directory."""
     stored = existing(sweep, directory)
     if stored is not None:
-        return Begin(stored, True, tuple(left_over(directory, stored)))
+        left = tuple(left_over(directory, stored))
+        return Begin(stored, needs_of(stored) if left else (), True, left)
     assert sweep is not None
-    return Begin(grouped(sweep), False, ())
+    needs = needs_of(sweep)
+    return Begin(grouped(sweep, needs), needs, False, ())
 
 
 def nothing_left(start: Begin, say: Say) -> list[Failure]:
@@ -160,7 +175,7 @@ def settle(
     """Says what will be done and writes the matrix down, unless it is a dry run; the jobs."""
     jobs = list(start.jobs if start.begun else jobs_of(plan.sweep))
     describe(plan, jobs, say)
-    require_room(directory, disk_of(plan, jobs))
+    require_room(directory, sum(disk_of(plan, jobs)))
     if dry_run:
         for job in jobs:
             say(f"task         {job}: {job.cell.config.steps:,} steps each")
@@ -196,7 +211,7 @@ def run_sweep(
         return nothing_left(start, say)
     plan = fitted(
         start.sweep,
-        needs_of(start.sweep),
+        start.needs,
         workers,
         jobs=start.jobs if start.begun else None,
     )
@@ -204,9 +219,24 @@ def run_sweep(
     if not jobs:
         return []
     with locked(directory):
+        discard_done(directory, plan.sweep)
         listener = Reporter(directory, len(jobs), say)
         run_local(directory, jobs, shares(cores(), plan.workers), listener)
     return listener.failures
+
+
+def discard_done(directory: Path, sweep: Sweep) -> None:
+    """Removes what complete jobs no longer need; a driver that was killed may have left it."""
+    for job in jobs_of(sweep):
+        if all(run.state in ENDED for run in job_status(directory, job)):
+            discard(directory, job)
+
+
+def discard(directory: Path, job: Job) -> None:
+    """Removes checkpoints and replays of a complete job: 400 Atari replays are 3 TB."""
+    for seed in job.seeds:
+        for name in ("checkpoint", "replay"):
+            shutil.rmtree(run_directory(directory, job.cell, seed) / name, ignore_errors=True)
 
 
 class Reporter(Listener):
@@ -233,6 +263,8 @@ class Reporter(Listener):
             lost = [run for run in job_status(self._directory, job) if run.state not in ENDED]
         log = log_file(self._directory, job)
         self.failures += [Failure(run, log) for run in lost]
+        if not lost:
+            discard(self._directory, job)
         word = "failed" if lost else runs[0].state if len(runs) == 1 else "finished"
         self._say(f"{word:12} {job} ({self._ended}/{self._count})")
 

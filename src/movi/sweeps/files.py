@@ -52,6 +52,15 @@ def progress_file(directory: Path, job: Job) -> Path:
 
 def write_sweep(directory: Path, sweep: Sweep, command: str) -> None:
     """Writes ``sweep.json`` into a directory, which is made if need be."""
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+        write_aside(directory / SWEEP_FILE, to_json(sweep, command))
+    except OSError as error:
+        raise UserError(f"out: {directory} cannot be written: {error.strerror}") from None
+
+
+def to_json(sweep: Sweep, command: str) -> str:
+    """The text of ``sweep.json``."""
     data = {
         "format": FORMAT,
         "name": sweep.name,
@@ -69,17 +78,18 @@ def write_sweep(directory: Path, sweep: Sweep, command: str) -> None:
             for cell in sweep.cells
         ],
     }
-    try:
-        directory.mkdir(parents=True, exist_ok=True)
-        write_aside(directory / SWEEP_FILE, json.dumps(data, indent=1, ensure_ascii=False) + "\n")
-    except OSError as error:
-        raise UserError(f"out: {directory} cannot be written: {error.strerror}") from None
+    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
 
 
 def read_sweep(directory: Path) -> Stored:
     """The inverse of ``write_sweep``; whatever is wrong with the file is one clear line."""
     file = directory / SWEEP_FILE
-    data = _table(_read(file, "json"), str(file))
+    return from_json(_text(file), str(file))
+
+
+def from_json(text: str, file: str = SWEEP_FILE) -> Stored:
+    """The inverse of ``to_json``."""
+    data = _table(_parsed(text, "json", file), file)
     number = data.get("format")
     if isinstance(number, int) and number > FORMAT:
         raise UserError(
@@ -126,7 +136,7 @@ def read_sweep_file(file: Path) -> Sweep:
     kind = file.suffix.lower().removeprefix(".")
     if kind not in ("toml", "json"):
         raise UserError(f"sweep: {file}, expected a file that ends in .toml or .json")
-    data = _table(_read(file, kind), str(file))
+    data = _table(_parsed(_text(file), kind, str(file)), str(file))
     known = {"name", "environments", "algorithms", "seeds", "preset", "config"}
     unknown = sorted(set(data) - known)
     if unknown:
@@ -190,19 +200,23 @@ def _seeds(data: Any) -> Sequence[int]:
     raise UserError(f"seeds: {data!r}, expected how many (from 1 to 10000) or a list")
 
 
-def _read(file: Path, kind: str) -> Any:
+def _text(file: Path) -> str:
     try:
         if file.stat().st_size > LARGEST_FILE:
             raise UserError(f"{file}: larger than {LARGEST_FILE >> 20} MB, expected a sweep")
-        text = file.read_bytes().decode()
-        return tomllib.loads(text) if kind == "toml" else json.loads(text)
+        return file.read_bytes().decode()
     except OSError as error:
         raise UserError(f"{file}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise UserError(f"{file}: not a text in UTF-8") from None
+
+
+def _parsed(text: str, kind: str, name: str) -> Any:
+    try:
+        return tomllib.loads(text) if kind == "toml" else json.loads(text)
     except (ValueError, RecursionError) as error:
-        if isinstance(error, UserError):
-            raise
         reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{file}: not {kind.upper()}: {reason}") from None
+        raise UserError(f"{name}: not {kind.upper()}: {reason}") from None
 
 
 def _table(data: Any, name: str) -> dict[str, Any]:

@@ -233,8 +233,8 @@ def _changes(old: Cell, new: Cell) -> list[str]:
 
 
 def config_changes(old: Config, new: Config) -> list[str]:
-    """The fields in which a config differs from another."""
-    names = [field.name for field in fields(Config)]
+    """The fields in which a config differs from another, of those that decide results."""
+    names = [f.name for f in fields(Config) if f.name not in ("checkpoint_every", "save_every")]
     return [
         f"{name} {getattr(old, name)} → {getattr(new, name)}"
         for name in names

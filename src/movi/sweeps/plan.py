@@ -1,6 +1,5 @@
 """What a sweep needs, asked before anything is started: memory at once, disk in the end."""
 
-import math
 import os
 import shutil
 from collections.abc import Sequence
@@ -9,21 +8,11 @@ from pathlib import Path
 
 from movi.errors import UserError
 from movi.replay.memory import available_memory, readable
-from movi.spaces import Spaces
-from movi.sweeps.matrix import Cell, Job, Sweep, jobs_of
+from movi.sweeps.matrix import Job, Sweep, jobs_of
+from movi.sweeps.needs import Needs
 
 PROCESS = 600_000_000
 """Bytes of a worker beside its replay: Python, JAX and its compiled programs."""
-
-
-@dataclass(frozen=True)
-class Needs:
-    """What one run of a cell takes."""
-
-    replay: int
-    """Bytes of memory for its replay."""
-    disk: int
-    """Bytes of its run directory, while a checkpoint replaces the one before."""
 
 
 @dataclass(frozen=True)
@@ -38,8 +27,12 @@ class Plan:
     """Processes at once."""
 
     def memory(self, job: Job) -> int:
-        """Bytes of memory that a job takes."""
+        """Bytes of memory that a job wants: with less, a replay in files is read from the disk."""
         return PROCESS + len(job.seeds) * self.needs[job.index].replay
+
+    def least(self, job: Job) -> int:
+        """Bytes of memory that a job cannot do without."""
+        return PROCESS + len(job.seeds) * self.needs[job.index].memory
 
 
 def cores() -> list[int]:
@@ -60,57 +53,13 @@ def shares(available: list[int], workers: int) -> list[list[int]]:
     return [available[i::workers] for i in range(workers)]
 
 
-def needs_of(sweep: Sweep) -> tuple[Needs, ...]:
-    """What a run of each cell takes; an environment that cannot be made is the user's mistake."""
-    from movi.agents.algorithms import deep_algorithm
-    from movi.envs.make import make_environment
-
-    spaces: dict[str, Spaces] = {}
-    for cell in sweep.cells:
-        deep_algorithm(cell.config.algorithm, cell.config.sign)
-        if cell.env not in spaces:
-            environment = make_environment(cell.env, 1)
-            spaces[cell.env] = environment.spaces
-            environment.close()
-    return tuple(_needs(cell, spaces[cell.env]) for cell in sweep.cells)
-
-
-def _needs(cell: Cell, spaces: Spaces) -> Needs:
-    import jax
-    import numpy as np
-
-    from movi.agents.algorithms import deep_algorithm
-    from movi.agents.networks import make_network
-    from movi.envs.atari import is_atari
-    from movi.envs.gymnax_env import is_gymnax
-    from movi.replay import device, frames, uniform
-    from movi.training.train import network_spec
-
-    config, space = cell.config, spaces.observation
-    if is_atari(cell.env):
-        replay = frames.bytes_of(config.replay_capacity, space)
-    else:
-        room = device if is_gymnax(cell.env) else uniform
-        replay = config.replay_capacity * room.bytes_per_transition(space)
-    network = make_network(network_spec(config, spaces), spaces)
-    seen = jax.ShapeDtypeStruct(space.shape, np.dtype(space.dtype))
-    shapes = jax.eval_shape(network.init, jax.random.key(0), seen)
-    parameters = 4 * sum(math.prod(leaf.shape) for leaf in jax.tree.leaves(shapes))
-    networks = len(deep_algorithm(config.algorithm, config.sign).targets)
-    # Online, two lagged copies and two moments of the optimiser at most; beside them the agent.
-    state = 5 * networks * parameters
-    return Needs(replay, networks * parameters + 2 * (state + replay))
-
-
-def grouped(sweep: Sweep) -> Sweep:
+def grouped(sweep: Sweep, needs: Sequence[Needs]) -> Sweep:
     """With all seeds of a cell together where the environment is compiled with the agent."""
-    from movi.envs.gymnax_env import is_gymnax
-
+    cells = zip(sweep.cells, needs)
     return replace(
         sweep,
         cells=tuple(
-            replace(cell, together=len(cell.seeds) if is_gymnax(cell.env) else 1)
-            for cell in sweep.cells
+            replace(cell, together=len(cell.seeds) if need.fused else 1) for cell, need in cells
         ),
     )
 
@@ -143,24 +92,21 @@ def fitted(
       memory: bytes; by default what is available.
     """
     memory = available_memory() if memory is None else memory
-    for count in range(workers or len(cores()), 0, -1):
-        share = memory // count
-        smaller = within(sweep, needs, share) if jobs is None else sweep
+    most = workers or len(cores())
+    for count in [most] if workers else range(most, 0, -1):
+        smaller = within(sweep, needs, memory // count) if jobs is None else sweep
         todo = list(jobs_of(smaller) if jobs is None else jobs)
-        plan = Plan(smaller, needs, max(1, min(count, len(todo))))
-        if not todo:
+        plan = Plan(smaller, needs, min(count, len(todo)))
+        wanted = plan.least if workers or count == 1 else plan.memory
+        largest = max(todo, key=wanted)
+        if wanted(largest) <= memory // plan.workers:
             return plan
-        largest = max(todo, key=plan.memory)
-        if plan.memory(largest) <= memory // plan.workers:
-            return plan
-        if workers is not None or count == 1:
-            fits = memory // plan.memory(largest)
-            advice = f"; at most --workers {fits}" if fits else ""
-            raise UserError(
-                f"workers: {count}, {largest} needs {readable(plan.memory(largest))} of memory, "
-                f"{readable(memory)} are available{advice}"
-            )
-    raise AssertionError("one worker is always tried")
+    fits = memory // plan.least(largest)
+    advice = f"; at most --workers {fits}" if fits else ""
+    raise UserError(
+        f"workers: {plan.workers}, {largest} needs {readable(plan.least(largest))} of memory, "
+        f"{readable(memory)} are available{advice}"
+    )
 
 
 def require_room(directory: Path, size: int) -> None:
@@ -173,6 +119,8 @@ def require_room(directory: Path, size: int) -> None:
         )
 
 
-def disk_of(plan: Plan, jobs: list[Job]) -> int:
-    """Bytes of the run directories of some jobs."""
-    return sum(len(job.seeds) * plan.needs[job.index].disk for job in jobs)
+def disk_of(plan: Plan, jobs: Sequence[Job]) -> tuple[int, int]:
+    """Bytes that jobs take on the disk: of those under way at once, and of all in the end."""
+    under_way = sorted(len(job.seeds) * plan.needs[job.index].disk for job in jobs)
+    results = sum(len(job.seeds) * plan.needs[job.index].results for job in jobs)
+    return sum(under_way[-plan.workers :]), results

@@ -8,6 +8,7 @@ since the last checkpoint, and nothing that is finished is repeated.
 
 import math
 import os
+import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -15,11 +16,12 @@ from typing import Any
 
 from movi.errors import UserError
 from movi.replay.memory import readable
-from movi.sweeps.drive import Failure, Reporter, Say, begin, nothing_left, settle
+from movi.sweeps.drive import Failure, Reporter, Say, begin, discard_done, nothing_left, settle
 from movi.sweeps.local import Listener, died, start_worker, stop, why_ended
 from movi.sweeps.lock import locked
 from movi.sweeps.matrix import Job, Sweep, jobs_of
-from movi.sweeps.plan import Needs, Plan, cores, needs_of, within
+from movi.sweeps.needs import Needs
+from movi.sweeps.plan import Plan, cores, within
 from movi.sweeps.worker import find_job
 
 RETRIES = 20
@@ -60,23 +62,19 @@ def run_on_ray(
     start = begin(sweep, directory)
     if start.complete:
         return nothing_left(start, say)
-    needs = needs_of(start.sweep)
     with connected(address) as ray:
-        plan = planned(
-            start.sweep,
-            needs,
-            [node["Resources"] for node in ray.nodes() if node["Alive"]],
-            cpus,
-            gpus,
-            start.jobs if start.begun else None,
-        )
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        left = start.jobs if start.begun else None
+        plan = planned(start.sweep, start.needs, nodes, cpus, gpus, left)
         jobs = settle(start, plan, directory, command, dry_run=dry_run, say=say)
         if not jobs:
             return []
         with locked(directory):
+            discard_done(directory, plan.sweep)
             listener = Reporter(directory, len(jobs), say)
+            memory = {job: min(plan.memory(job), _largest(nodes)) for job in jobs}
             resources = {"num_cpus": cpus, "num_gpus": gpus}
-            _submit_all(ray, directory, jobs, plan, resources, listener)
+            _submit_all(ray, directory, memory, resources, listener)
     return listener.failures
 
 
@@ -92,6 +90,8 @@ def connected(address: str) -> Iterator[Any]:
         import ray
     except ModuleNotFoundError:
         raise UserError("--ray needs the extra `ray`: pip install 'movi[ray]'") from None
+    if address not in ("local", "auto"):
+        require_listening(address)
     quiet: Any = {"log_to_driver": False, "logging_level": "error"}
     try:
         if address == "local":
@@ -112,6 +112,17 @@ def connected(address: str) -> Iterator[Any]:
         yield ray
     finally:
         ray.shutdown()
+
+
+def require_listening(address: str) -> None:
+    """Raises if nobody answers at an address: Ray would try for many minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UserError(f"ray: {address!r}, expected HOST:PORT, auto or local")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise UserError(f"ray: {address!r} does not answer: {error.strerror or error}") from None
 
 
 def planned(
@@ -136,14 +147,19 @@ def planned(
         sweep = within(sweep, needs, share)
         jobs = list(jobs_of(sweep))
     plan = Plan(sweep, needs, max(1, min(sum(slots), len(jobs))))
-    most = int(max(node["memory"] for node in able))
+    most = _largest(able)
     for job in jobs:
-        if plan.memory(job) > most:
+        if plan.least(job) > most:
             raise UserError(
-                f"{job} needs {readable(plan.memory(job))} of memory, the largest node that can "
+                f"{job} needs {readable(plan.least(job))} of memory, the largest node that can "
                 f"take it has {readable(most)}"
             )
     return plan
+
+
+def _largest(nodes: Sequence[dict[str, float]]) -> int:
+    """Bytes of memory of the node that has most."""
+    return int(max(node.get("memory", 0.0) for node in nodes))
 
 
 def _slots(node: dict[str, float], cpus: float, gpus: float) -> int:
@@ -155,21 +171,21 @@ def _slots(node: dict[str, float], cpus: float, gpus: float) -> int:
 def _submit_all(
     ray: Any,
     directory: Path,
-    jobs: Sequence[Job],
-    plan: Plan,
+    memory: dict[Job, int],
     resources: dict[str, float],
     listener: Listener,
 ) -> None:
-    """Submits every job and waits for all of them."""
-    task = ray.remote(work).options(
-        max_retries=RETRIES, retry_exceptions=[WorkerDied], scheduling_strategy="SPREAD"
-    )
+    """Submits every job, with the memory it wants, and waits for all of them."""
+    task = ray.remote(
+        max_retries=RETRIES,
+        retry_exceptions=[WorkerDied],
+        scheduling_strategy="SPREAD",
+        **resources,
+    )(work)
     threads = f"any:{max(1, math.ceil(resources['num_cpus']))}"
     under_way = {
-        task.options(memory=plan.memory(job), **resources).remote(
-            str(directory), job.index, job.seeds[0], threads
-        ): job
-        for job in jobs
+        task.options(memory=size).remote(str(directory), job.index, job.seeds[0], threads): job
+        for job, size in memory.items()
     }
     while under_way:
         done, _ = ray.wait(list(under_way))

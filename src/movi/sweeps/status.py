@@ -136,9 +136,9 @@ def _read_status(path: Path) -> tuple[str, int, str]:
     try:
         state, step, message = str(data["status"]), int(data["step"]), str(data.get("message", ""))
     except (KeyError, TypeError, ValueError):
-        raise UserError(f"{file}: not a run's status") from None
+        raise UserError(f"{file.name}: not a run's status") from None
     if state not in STATES:
-        raise UserError(f"{file}: status {state!r}, unknown to this version of movi")
+        raise UserError(f"{file.name}: status {state!r}, unknown to this version of movi")
     return state, step, message
 
 
@@ -146,9 +146,9 @@ def _json(file: Path) -> dict[str, Any]:
     try:
         data = json.loads(file.read_bytes()[:1_000_000])
     except (OSError, ValueError, RecursionError):
-        raise UserError(f"{file}: cannot be read") from None
+        raise UserError(f"{file.name}: cannot be read") from None
     if not isinstance(data, dict):
-        raise UserError(f"{file}: cannot be read")
+        raise UserError(f"{file.name}: cannot be read")
     return data
 
 
@@ -244,7 +244,7 @@ def plain(text: str) -> str:
 def duration(seconds: float | None) -> str:
     """Seconds for people.
 
-    >>> duration(42), duration(3700), duration(200_000), duration(None)
+    >>> duration(42), duration(3720), duration(200_000), duration(None)
     ('42 s', '1 h 02 min', '2 d 07 h', '–')
     """
     if seconds is None:

@@ -12,13 +12,15 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from movi.errors import UserError
+from movi.errors import Interrupted, UserError
 from movi.sweeps.files import progress_file, read_sweep, run_directory
 from movi.sweeps.matrix import Job, jobs_of
 from movi.sweeps.progress import Progress
+from movi.training.lock import InUse
+from movi.training.stopping import stopping
 
 FAILED = 1
 INTERRUPTED = 75
@@ -37,7 +39,10 @@ def main(arguments: Sequence[str]) -> int:
     with Progress(progress_file(Path(directory), job)) as progress:
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {job} (process {os.getpid()})", flush=True)
         try:
-            complete = perform(Path(directory), job, progress)
+            patiently(lambda: perform(Path(directory), job, progress))
+        except Interrupted as stop:
+            print(f"movi: {stop}", flush=True)
+            return INTERRUPTED
         except UserError as error:
             print(f"movi: {error}", flush=True)
             progress.fail(str(error))
@@ -46,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
             traceback.print_exc(file=sys.stdout)
             progress.fail(repr(error))
             return FAILED
-    return 0 if complete else INTERRUPTED
+    return 0
 
 
 def find_job(directory: Path, index: int, seed: int) -> Job:
@@ -57,8 +62,20 @@ def find_job(directory: Path, index: int, seed: int) -> Job:
     raise UserError(f"{directory}: no task of cell {index} starts with seed {seed}")
 
 
-def perform(directory: Path, job: Job, progress: Progress) -> bool:
-    """Trains the job's runs; whether they came to their end."""
+def patiently(work: Callable[[], None]) -> None:
+    """Does it when the runs are free: a worker before this one may still be saving its state."""
+    end = time.monotonic() + GRACE + 30
+    while True:
+        try:
+            return work()
+        except InUse:
+            if time.monotonic() > end:
+                raise
+            time.sleep(1)
+
+
+def perform(directory: Path, job: Job, progress: Progress) -> None:
+    """Trains the job's runs, as far as they are not trained, to their end."""
     from movi.envs.gymnax_env import is_gymnax
     from movi.sweeps.watching import JobWatcher
     from movi.training.fused_train import train_seeds
@@ -66,14 +83,12 @@ def perform(directory: Path, job: Job, progress: Progress) -> bool:
 
     watcher = JobWatcher(progress)
     outs = [run_directory(directory, job.cell, seed) for seed in job.seeds]
-    if is_gymnax(job.cell.env):
-        results = train_seeds(job.cell.config, job.seeds, outs, watcher=watcher)
-    else:
-        results = [
-            train(job.cell.config_of(seed), out, watcher=watcher)
-            for seed, out in zip(job.seeds, outs)
-        ]
-    return all(result.status in ("finished", "diverged") for result in results)
+    with stopping() as stop:
+        if is_gymnax(job.cell.env):
+            train_seeds(job.cell.config, job.seeds, outs, watcher=watcher, stop=stop)
+        else:
+            for seed, out in zip(job.seeds, outs):
+                train(job.cell.config_of(seed), out, watcher=watcher, stop=stop)
 
 
 def use_cores(cores: str) -> None:

@@ -1,4 +1,4 @@
-"""The commands ``train``, ``evaluate``, ``record`` and ``export``.
+"""The commands ``train``, ``resume``, ``evaluate``, ``record`` and ``export``.
 
 Each is a dataclass of its options with an ``execute`` that prints the result; a mistake of the
 user's is a ``UserError``.
@@ -21,12 +21,13 @@ from movi.training.presets import preset_fields, usual_preset
 
 @dataclass(frozen=True)
 class Train(Config):
-    """Train an agent; the result is a run directory."""
+    """Train an agent; the result is a run directory. A run that was stopped goes on."""
 
     algorithm: Positional[str]
     """dqn, momentum-dqn, deep-sql or deep-dpp."""
     out: Path | None = None
-    """The run directory, new or empty; None: runs/ENV-ALGORITHM-PRESET-SEED."""
+    """The run directory: new or empty, or that of the same run, which goes on. None:
+    runs/ENV-ALGORITHM-PRESET-SEED."""
     seeds: int = 1
     """Runs, with the seeds from --seed on: side by side in one program on JAX-native environments
     (MinAtar/…, gymnax/…), one after the other elsewhere. Each has its own run directory, with --out
@@ -45,15 +46,7 @@ class Train(Config):
         if self.seeds < 1:
             raise UserError(f"seeds: {self.seeds}, expected at least 1")
 
-        from movi.training.progress import bar
-
-        outs = self._outs(config)
-        start = time.monotonic()
-        with bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
-            results = self._train(config, outs, watcher)
-        seconds = time.monotonic() - start
-        for out, result in zip(outs, results):
-            _tell(out, result, seconds)
+        _train(config, [config.seed + i for i in range(self.seeds)], self._outs(config))
 
     def _outs(self, config: Config) -> list[Path]:
         configs = [replace(config, seed=config.seed + i) for i in range(self.seeds)]
@@ -61,22 +54,54 @@ class Train(Config):
             return [default_directory(own) for own in configs]
         return [self.out] if self.seeds == 1 else [self.out / f"seed-{c.seed}" for c in configs]
 
-    def _train(self, config: Config, outs: list[Path], watcher: Any) -> list[Any]:
-        from movi.envs.gymnax_env import is_gymnax
-        from movi.training.run_directory import check_free
-        from movi.training.train import train as run_training
 
-        if self.seeds > 1 and is_gymnax(config.env):
+@dataclass(frozen=True)
+class Resume:
+    """Go on with a run that was stopped, exactly as if it had not been; or make it longer."""
+
+    run: Positional[Path]
+    """A run directory, or one with those of several seeds (seed-0, seed-1, …)."""
+    steps: int | None = None
+    """More agent steps than the run has; None: as many as it has."""
+    checkpoint_every: int | None = None
+    """Agent steps between two checkpoints from now on; None: as before."""
+
+    def execute(self) -> None:
+        """Train to the end, and say where the agents are."""
+        from movi.training.resume import runs_in
+        from movi.training.run_directory import read_config
+
+        runs = runs_in(self.run)
+        configs = [read_config(run) for run in runs]
+        given = {"steps": self.steps, "checkpoint_every": self.checkpoint_every}
+        changes: dict[str, Any] = {name: v for name, v in given.items() if v is not None}
+        configs = [replace(config, **changes) for config in configs]
+        if len({replace(config, seed=0) for config in configs}) > 1:
+            raise UserError(f"{self.run}: its runs have different configs; resume each by itself")
+        _train(configs[0], [config.seed for config in configs], runs)
+
+
+def _train(config: Config, seeds: list[int], outs: list[Path]) -> None:
+    """Trains, begins or goes on; stops with a checkpoint when a signal asks for it."""
+    from movi.envs.gymnax_env import is_gymnax
+    from movi.training.progress import bar
+    from movi.training.stopping import stopping
+    from movi.training.train import train
+
+    start = time.monotonic()
+    with stopping() as stop, bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
+        if len(seeds) > 1 and is_gymnax(config.env):
             from movi.training.fused_train import train_seeds
 
-            seeds = [config.seed + i for i in range(self.seeds)]
-            return train_seeds(config, seeds, outs, watcher=watcher)
-        for out in outs:
-            check_free(out)
-        return [
-            run_training(replace(config, seed=config.seed + i), out, watcher=watcher)
-            for i, out in enumerate(outs)
-        ]
+            results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop)
+        else:
+            results = [
+                train(replace(config, seed=seed), out, watcher=watcher, stop=stop)
+                for seed, out in zip(seeds, outs)
+            ]
+    seconds = time.monotonic() - start
+    for out, result in zip(outs, results):
+        _tell(out, result, seconds)
 
 
 def _tell(out: Path, result: Any, seconds: float) -> None:
@@ -85,6 +110,8 @@ def _tell(out: Path, result: Any, seconds: float) -> None:
 
     if result.status == "diverged":
         print(f"diverged at step {result.step:,}; its last finite parameters are kept")
+    elif result.loop is None:
+        print(f"had already finished its {result.step:,} steps")
     else:
         print(f"finished {result.step:,} steps in {seconds:.0f} s")
     if result.evaluation is not None:

@@ -7,12 +7,13 @@ loading a config changes nothing.
 
 import json
 from dataclasses import MISSING, asdict, dataclass, fields
+from numbers import Real
 from typing import Any, Literal, get_args, get_origin
 
 from movi.errors import UserError
 from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Schedule
 
-FORMAT = 1
+FORMAT = 2
 LARGEST_STEP = 2**31 - 1  # steps are int32 in compiled code
 
 
@@ -40,13 +41,14 @@ class Config:
     """Agent steps per row of metrics, an "iteration" (paper: 250,000)."""
     save_every: int = 10_000
     """Agent steps between two writings of the agent's file, at the ends of iterations."""
+    checkpoint_every: int = 10_000
+    """Agent steps between two checkpoints, from which a run that was stopped goes on exactly; 0 for
+    none. The replay is then kept in files of the run directory."""
 
     gamma: float = 0.99
     """Discount γ (paper: 0.99)."""
     replay_capacity: int = 100_000
     """Transitions kept (paper: 1,000,000)."""
-    replay_file: bool = False
-    """Atari: keep the replay in memory-mapped files in the run directory, not in memory."""
     learning_starts: int = 1_000
     """Learn once more than this many transitions are stored (paper: 20,000)."""
     batch_size: int = 128
@@ -102,9 +104,19 @@ class Config:
 
     def __post_init__(self) -> None:
         """Checks every field."""
+        for field in fields(self):
+            known, value = get_args(field.type), getattr(self, field.name)
+            if field.type is bool and not isinstance(value, bool):
+                raise UserError(f"{field.name}: {value!r}, expected true or false")
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if field.type is float and not number:
+                raise UserError(f"{field.name}: {value!r}, expected a number")
+            if get_origin(field.type) is Literal and value not in known:
+                expected = ", ".join(known)
+                raise UserError(f"{field.name}: {value!r}, expected one of {expected}")
         for name in _POSITIVE:
             _check_integer(name, getattr(self, name), 1)
-        for name in ("seed", "learning_starts", "epsilon_warmup", "evaluation_episodes"):
+        for name in _NATURAL:
             _check_integer(name, getattr(self, name), 0)
         if self.kappa is not None:
             _check_integer("kappa", self.kappa, 1)
@@ -120,11 +132,6 @@ class Config:
             value = getattr(self, name)
             if value is not None and not 0 < value < float("inf"):
                 raise UserError(f"{name}: {value!r}, expected a number above 0")
-        for field in fields(self):
-            known, value = get_args(field.type), getattr(self, field.name)
-            if get_origin(field.type) is Literal and value not in known:
-                expected = ", ".join(known)
-                raise UserError(f"{field.name}: {value!r}, expected one of {expected}")
         if not all(isinstance(width, int) and width >= 1 for width in self.hidden):
             raise UserError(f"hidden: {self.hidden!r}, expected widths of at least 1")
         if self.learning_starts >= self.replay_capacity:
@@ -134,9 +141,14 @@ class Config:
             )
 
     @property
+    def default_kappa(self) -> int:
+        """κ where the config names none: a twentieth of the run."""
+        return max(1, self.steps // 20)
+
+    @property
     def beta_of(self) -> Schedule:
         """β as a function of the agent step."""
-        kappa = self.kappa if self.kappa is not None else max(1, self.steps // 20)
+        kappa = self.kappa if self.kappa is not None else self.default_kappa
         if self.beta_schedule == "constant":
             return Constant(self.beta)
         if self.beta_schedule == "heuristic":
@@ -195,6 +207,13 @@ _POSITIVE = (
     "update_period",
     "sync_period",
     "epsilon_decay",
+)
+_NATURAL = (
+    "seed",
+    "checkpoint_every",
+    "learning_starts",
+    "epsilon_warmup",
+    "evaluation_episodes",
 )
 
 

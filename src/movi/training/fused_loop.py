@@ -4,7 +4,7 @@ Between two chunks the host looks at the records, writes metrics and files, draw
 be interrupted. What it keeps of a run is the chunks' state (one pytree per seed) and a few sums.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import jax
@@ -13,8 +13,11 @@ import numpy as np
 
 from movi.agents.learner import Learner
 from movi.envs.jax_env import JaxEnvironment
+from movi.errors import UserError
 from movi.replay.device import bytes_per_transition
 from movi.replay.memory import require_memory
+from movi.replay.ring import Damaged
+from movi.replay.uniform import UniformReplay
 from movi.training.config import Config
 from movi.training.fused_step import (
     FusedState,
@@ -29,6 +32,8 @@ from movi.training.fused_step import (
 from movi.training.host_loop import CHECK_PERIOD
 from movi.training.run_directory import clean
 from movi.training.scores import Scores
+from movi.transitions import Transition
+from movi.trees import arrays_of, tree_of
 
 CHUNK = 1_000  # agent steps between two looks at a run
 
@@ -54,6 +59,23 @@ class SeedRun:
         new = np.stack([records.metrics[name].ravel() for name in self._names], axis=-1)
         self._metrics = np.concatenate([self._metrics, new])
         self.diverged = diverged_at or None
+
+    def snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """All that ``restore`` needs: arrays, and the rest of JSON's types."""
+        arrays = {"reward": self._reward, "ended": self._ended, "metrics": self._metrics}
+        state = {"told": self.step, "diverged": self.diverged, "scores": self.scores.snapshot()}
+        return {f"records.{name}": array for name, array in arrays.items()}, state
+
+    def restore(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
+        """Goes on from a snapshot."""
+        reward, ended, metrics = (arrays[f"records.{n}"] for n in ("reward", "ended", "metrics"))
+        count = len(reward)
+        if (ended.shape, metrics.shape) != ((count,), (count, len(self._names))):
+            raise UserError(f"records: shape {metrics.shape}, expected {(count, len(self._names))}")
+        self._reward, self._ended, self._metrics = reward, ended, metrics
+        self.step, diverged = int(state["told"]), state["diverged"]
+        self.diverged = None if diverged is None else int(diverged)
+        self.scores.restore(state["scores"])
 
     def noticed_at(self, until: int) -> int:
         """The step at which the host loop would have stopped, at the latest ``until``."""
@@ -147,6 +169,7 @@ class FusedLoop:
         keys = [keys_of(seed, config.num_envs) for seed in seeds]
         self.states: list[FusedState] = [_stacked(states)] if self._vectorised else states
         self._keys: list[Keys] = [_stacked(keys)] if self._vectorised else keys
+        self._fetch = jax.jit(lambda ring, slots: jax.tree.map(lambda leaf: leaf[slots], ring))
         self._chunk = make_chunk(
             config,
             environment,
@@ -161,13 +184,25 @@ class FusedLoop:
         starts, period = self.config.learning_starts, self.config.update_period
         return max(0, self.step // period - starts // period)
 
-    def advance(self, until: int, tick: Callable[["FusedLoop"], None] = lambda loop: None) -> None:
-        """Goes on until every seed has reached agent step ``until``, or all have diverged."""
+    def advance(
+        self,
+        until: int,
+        tick: Callable[["FusedLoop"], None] = lambda loop: None,
+        settled: Callable[["FusedLoop"], None] = lambda loop: None,
+        left: Callable[["FusedLoop"], int] = lambda loop: CHUNK,
+    ) -> None:
+        """Goes on until every seed has reached agent step ``until``, or all have diverged.
+
+        ``tick`` and ``settled`` are called after every chunk; ``left`` says how many agent steps
+        the next one may have at most.
+        """
         n = self.config.num_envs
         while self.step < until:
-            count = min(self._size, -(-(until - self.step) // n))
+            ticks = -(-(until - self.step) // n)
+            count = max(1, min(self._size, ticks, left(self) // n))
             self._take(count)
             tick(self)
+            settled(self)
             if all(run.diverged and run.noticed_at(until) <= self.step for run in self.runs):
                 return
 
@@ -176,6 +211,53 @@ class FusedLoop:
         if not self._vectorised:
             return self.states[i]
         return jax.tree.map(lambda leaf: leaf[i], self.states[0])
+
+    def snapshot(self, i: int, kept: UniformReplay) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """All that ``restore`` needs of a seed, but for the ring: that goes on in ``kept``.
+
+        Only what was added since the last snapshot is fetched from the device.
+        """
+        state = self.state(i)
+        count = min(self.added - kept.added, self.config.replay_capacity)
+        slots = np.arange(self.added - count, self.added) % self.config.replay_capacity
+        if count:
+            kept.extend(Transition(*map(np.asarray, self._fetch(state.ring, slots))), self.added)
+        arrays, about = self.runs[i].snapshot()
+        arrays |= arrays_of(_without_ring(state), "state")
+        return arrays, {**about, "step": self.step, "ticks": self.ticks, "replay": kept.moment()}
+
+    def restore(
+        self,
+        arrays: Sequence[Mapping[str, np.ndarray]],
+        states: Sequence[Mapping[str, Any]],
+        kept: Sequence[UniformReplay],
+    ) -> None:
+        """Goes on from snapshots of all seeds at the same tick, as if nothing had happened."""
+        ticks = {int(state["ticks"]) for state in states}
+        if len(ticks) != 1:
+            raise UserError(f"checkpoints of different ticks: {sorted(ticks)}")
+        self.ticks = ticks.pop()
+        self.step = min(self.ticks * self.config.num_envs, self.config.steps)
+        restored = []
+        for i, (own, about, replay) in enumerate(zip(arrays, states, kept)):
+            replay.restore(about["replay"])
+            if replay.added != self.added:
+                raise Damaged(f"replay: {replay.added} transitions, expected {self.added}")
+            state = self.state(i)
+            ring = Transition(*(np.zeros(leaf.shape, leaf.dtype) for leaf in state.ring))
+            numbers, rows = replay.newest()
+            for array, values in zip(ring, rows):
+                array[numbers % len(array)] = values
+            learner, environments, observation = tree_of(_without_ring(state), own, "state")
+            rows = Transition(*map(jnp.asarray, ring))
+            restored.append(FusedState(learner, rows, environments, observation))
+            self.runs[i].restore(own, about)
+        self.states = [_stacked(restored)] if self._vectorised else restored
+
+    @property
+    def added(self) -> int:
+        """Transitions ever stored, of each seed."""
+        return self.ticks * self.config.num_envs
 
     def parameters(self, i: int) -> dict[str, Any]:
         """A copy of the online networks' parameters of a seed."""
@@ -203,6 +285,10 @@ class FusedLoop:
                 run.add(host[i], int(diverged[i]))
         self.ticks += count
         self.step = min(self.ticks * n, self.config.steps)
+
+
+def _without_ring(state: FusedState) -> tuple[Any, Any, Any]:
+    return state.learner, state.environments, state.observation
 
 
 def _stacked(trees: Sequence[Any]) -> Any:

@@ -1,6 +1,7 @@
 """Training runs on JAX-native environments, all seeds at once; each has its own run directory."""
 
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -9,19 +10,26 @@ import flax.linen as nn
 import jax
 import optax
 
-from movi.agents.agent import AGENT_FILE, Agent, save
+from movi.agents.agent import Agent
 from movi.agents.algorithms import deep_algorithm
 from movi.agents.networks import make_network
 from movi.envs.gymnax_env import make_gymnax
 from movi.envs.interface import Environment
 from movi.envs.jax_env import HostedEnvironment, JaxEnvironment
 from movi.errors import UserError
-from movi.replay.device import bytes_per_transition
+from movi.replay.device import bytes_per_transition, packed_space
+from movi.replay.interface import slack_of
 from movi.replay.memory import readable
+from movi.replay.uniform import UniformReplay, require
+from movi.spaces import ObservationSpace
 from movi.targets import Algorithm
+from movi.training.checkpoint import Checkpoints, Saved, newest
 from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
-from movi.training.run_directory import RunDirectory, Status, check_free
+from movi.training.keeping import Keeper, said_how_it_ended
+from movi.training.resume import check_group, continued, has_ended, result_of
+from movi.training.run_directory import REPLAY, RunDirectory, Status, check_free, holds_run
+from movi.training.stopping import Stop, never
 from movi.training.train import (
     Result,
     Watcher,
@@ -51,13 +59,15 @@ def train_seeds(
     optimiser: optax.GradientTransformation | None = None,
     vectorised: bool | None = None,
     watcher: Watcher | None = None,
+    stop: Stop = never,
 ) -> list[Result]:
     """Trains one agent per seed; each is that of its own single run, to float precision.
 
     Args:
       config: the runs' config; its seed is replaced by each of ``seeds``.
       seeds: different seeds.
-      outs: a run directory for each seed, new or empty; None writes nothing.
+      outs: a run directory for each seed; None writes nothing. Runs that are there go on, as in
+        ``train``: seeds of one program together, from the newest checkpoint that all have.
       algorithm: your own, in place of the config's.
       environment: your own, in place of the config's.
       network: any flax module from observations to action values, in place of the config's.
@@ -65,12 +75,24 @@ def train_seeds(
       vectorised: one program for all seeds, or the same program for each. By default whichever is
         faster: convolutions on a CPU gain nothing from a common program.
       watcher: is told about the runs as they go.
+      stop: asked between chunks, as in ``train``.
     """
     watcher = watcher or Watcher()
     if len(set(seeds)) != len(seeds) or not seeds:
         raise UserError(f"seeds: {list(seeds)}, expected at least one, all different")
-    for out in outs or ():
-        check_free(Path(out))
+    paths = None if outs is None else [Path(out) for out in outs]
+    configs = [replace(config, seed=seed) for seed in seeds]
+    for i, path in enumerate(paths or ()):
+        if holds_run(path):
+            configs[i] = continued(path, configs[i], watcher.announce)
+        else:
+            check_free(path)
+    if len({replace(own, seed=0) for own in configs}) > 1:
+        raise UserError("seeds: their runs have different kappa, expected to be extended together")
+    config = configs[0]
+    ended = [path for path, own in zip(paths or (), configs) if _has_ended(path, own)]
+    if paths and len(ended) == len(seeds):
+        return [Result(**result_of(path, network)) for path in paths]
     algorithm = algorithm or deep_algorithm(config.algorithm, config.sign)
     environment = environment or make_gymnax(config.env)
     spaces = environment.spaces
@@ -81,6 +103,29 @@ def train_seeds(
     if vectorised is None:
         convolutional = spec is not None and spec.kind != "mlp"
         vectorised = jax.default_backend() != "cpu" or not convolutional
+    together = vectorised and len(seeds) > 1
+    for path in paths or ():
+        if holds_run(path):
+            check_group(path, seeds if together else [])
+    if ended and paths and not together:  # each is a run of its own: only the others go on
+        rest = [i for i, path in enumerate(paths) if path not in ended]
+        new = train_seeds(
+            config,
+            [seeds[i] for i in rest],
+            [paths[i] for i in rest],
+            algorithm=algorithm,
+            environment=environment,
+            network=network,
+            optimiser=optimiser,
+            vectorised=False,
+            watcher=watcher,
+            stop=stop,
+        )
+        results = {i: new[j] for j, i in enumerate(rest)}
+        return [
+            results[i] if i in results else Result(**result_of(path, network))
+            for i, path in enumerate(paths)
+        ]
     learner = learner_of(config, algorithm, network, optimiser, spaces)
     size = len(seeds) * config.replay_capacity * bytes_per_transition(spaces.observation)
     watcher.announce(
@@ -88,9 +133,11 @@ def train_seeds(
         if len(seeds) > 1
         else f"replay of {config.replay_capacity:,} transitions: {readable(size)}"
     )
+    row = packed_space(spaces.observation)
+    slack = slack_of(config.replay_capacity, config.checkpoint_every)
     loop = FusedLoop(config, environment, learner, seeds, vectorised=vectorised)
-    configs = [replace(config, seed=seed) for seed in seeds]
-    directories = [RunDirectory(out, own) for out, own in zip(outs or (), configs)]
+    if paths and config.checkpoint_every:
+        require(len(seeds) * config.replay_capacity, row, len(seeds) * slack, paths[0] / REPLAY)
 
     def agent(i: int) -> Agent:
         about = {
@@ -111,18 +158,17 @@ def train_seeds(
         )
 
     made = environment
-    runs = _Runs(configs, loop, directories, agent, lambda n: HostedEnvironment(made, n), watcher)
-    try:
-        return runs.finish()
-    except BaseException as error:
-        reason = "interrupted" if isinstance(error, KeyboardInterrupt) else repr(error)
-        for i, directory in enumerate(directories):
-            if i not in runs.results:
-                directory.status("failed", loop.step, reason)
-        raise
-    finally:
-        for directory in directories:
-            directory.close()
+    runs = _Runs(configs, loop, agent, lambda n: HostedEnvironment(made, n), watcher, stop)
+    with ExitStack() as stack:
+        directories = [
+            stack.enter_context(closing(RunDirectory(path, own, seeds if together else ())))
+            for path, own in zip(paths or (), configs)
+        ]
+        return runs.go(directories, row)
+
+
+def _has_ended(path: Path, config: Config) -> bool:
+    return holds_run(path) and has_ended(path, config)
 
 
 class _Runs:
@@ -132,28 +178,103 @@ class _Runs:
         self,
         configs: Sequence[Config],
         loop: FusedLoop,
-        directories: Sequence[RunDirectory],
         agent: Callable[[int], Agent],
         make_environment: Callable[[int], Environment],
         watcher: Watcher,
+        stop: Stop,
     ) -> None:
-        self._configs, self._loop, self._directories = configs, loop, directories
-        self._agent, self._make, self._watcher = agent, make_environment, watcher
+        self._configs, self._loop, self._agent = configs, loop, agent
+        self._make, self._watcher, self._stop = make_environment, watcher, stop
+        self._directories: Sequence[RunDirectory] = ()
+        self._kept: list[UniformReplay] = []
         self._rows: list[list[dict[str, Any]]] = [[] for _ in configs]
         self._saved = [0] * len(configs)
-        self.results: dict[int, Result] = {}
+        self._results: dict[int, Result] = {}
 
-    def finish(self) -> list[Result]:
+    def go(self, directories: Sequence[RunDirectory], row: ObservationSpace) -> list[Result]:
+        """Trains to the end, from the beginning or the newest common checkpoint.
+
+        Args:
+          directories: one for each seed, or none.
+          row: the space of the replay's rows.
+        """
+        self._directories = directories
+        self._begin(row)
+        with said_how_it_ended(
+            [d for i, d in enumerate(directories) if i not in self._results],
+            lambda: self._loop.step,
+        ):
+            return self._finish()
+
+    def _begin(self, row: ObservationSpace) -> None:
+        config, directories = self._configs[0], self._directories
+        capacity = config.replay_capacity
+
+        def open_rings(slack: int, new: bool) -> None:
+            self._kept = [
+                UniformReplay(capacity, row, slack=slack, directory=directory.replay, new=new)
+                for directory in directories
+            ]
+
+        def restore(saved: list[Saved]) -> None:
+            open_rings(int(saved[0].state["replay"]["slack"]), new=False)
+            states = [one.state for one in saved]
+            self._loop.restore([one.arrays for one in saved], states, self._kept)
+            for i, state in enumerate(states):
+                self._saved[i] = int(state["saved"])
+                if state["has_ended"]:
+                    self._results[i] = Result(
+                        **result_of(directories[i].path, self._agent(i).network)
+                    )
+                else:
+                    directories[i].begin(self._loop.step, state["written"])
+                    self._rows[i] = list(directories[i].rows)
+
+        if directories and config.checkpoint_every:
+            found = newest([Checkpoints(directory.path) for directory in directories], restore)
+            if found is not None:
+                step = self._loop.step
+                self._watcher.announce(f"goes on from the checkpoint of step {step:,}")
+                return
+            open_rings(slack_of(capacity, config.checkpoint_every), new=True)
+        for directory in directories:
+            directory.begin()
+
+    def _finish(self) -> list[Result]:
         """Trains to the end; the results in the seeds' order."""
-        config, iteration = self._configs[0], 0
-        while len(self.results) < len(self._configs):
-            iteration += 1
-            until = min(config.steps, iteration * config.iteration_steps)
-            self._loop.advance(until, self._watcher.tick)
+        config, loop = self._configs[0], self._loop
+        n = config.num_envs
+        keeper = Keeper(
+            self._directories,
+            config.checkpoint_every,
+            self._stop,
+            margin=n,
+            room=lambda moment: self._kept[0].room(moment) + self._kept[0].added - loop.added,
+        )
+        keeper.begin(loop.step)
+
+        def settled(loop: FusedLoop) -> None:
+            if loop.added == loop.step:  # else the last tick is cut, and a longer run's is not
+                keeper.look(loop.step, loop.step == config.steps, self._content)
+
+        while len(self._results) < len(self._configs):
+            told = max(len(rows) for i, rows in enumerate(self._rows) if i not in self._results)
+            until = min(config.steps, (told + 1) * config.iteration_steps)
+            self._loop.advance(
+                until, self._watcher.tick, settled, lambda loop: keeper.left(loop.step)
+            )
             for i in range(len(self._configs)):
-                if i not in self.results:
+                if i not in self._results:
                     self._row(i, until)
-        return [self.results[i] for i in range(len(self._configs))]
+        return [self._results[i] for i in range(len(self._configs))]
+
+    def _content(self) -> list[Saved]:
+        contents = []
+        for i, kept in enumerate(self._kept):
+            arrays, state = self._loop.snapshot(i, kept)
+            more = {"saved": self._saved[i], "has_ended": i in self._results}
+            contents.append(Saved(arrays, {**state, **more}))
+        return contents
 
     def _row(self, i: int, until: int) -> None:
         run, config = self._loop.runs[i], self._configs[i]
@@ -163,7 +284,7 @@ class _Runs:
         if self._directories:
             self._directories[i].row(row)
             if run.step - self._saved[i] >= config.save_every:
-                save(self._agent(i), self._directories[i].path / AGENT_FILE)
+                self._directories[i].save(self._agent(i))
                 self._saved[i] = run.step
         if run.diverged or until == config.steps:
             self._end(i)
@@ -173,9 +294,9 @@ class _Runs:
         directory = self._directories[i] if self._directories else None
         final, evaluation = self._agent(i), None
         if directory is not None:
-            save(final, directory.path / AGENT_FILE)
+            directory.save(final)
         if config.evaluation_episodes:
-            evaluation = evaluate_config(final, config, self._make)
+            evaluation = evaluate_config(final, config, self._make, self._stop)
             if directory is not None:
                 directory.write_json("evaluation.json", evaluation.to_json())
         status: Status = "diverged" if run.diverged else "finished"
@@ -183,4 +304,4 @@ class _Runs:
         if directory is not None:
             message = f"diverged at step {run.diverged}" if run.diverged else ""
             directory.status(status, step, message)
-        self.results[i] = Result(status, step, final, self._rows[i], evaluation, self._loop)
+        self._results[i] = Result(status, step, final, self._rows[i], evaluation, self._loop)

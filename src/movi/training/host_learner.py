@@ -1,5 +1,6 @@
 """The learner as the host loop drives it: one compiled call per step wherever possible."""
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -7,7 +8,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.agents.learner import Learner, LearnerState
+from movi.errors import UserError
+from movi.spaces import ObservationSpace
 from movi.transitions import Transition
+from movi.trees import arrays_of, tree_of
+
+_FIELDS = Transition._fields
 
 
 class _Carry(NamedTuple):
@@ -99,6 +105,35 @@ class HostLearner:
     def parameters(self) -> dict[str, Any]:
         """A copy of the online networks' parameters."""
         return jax.tree.map(lambda leaf: np.array(leaf), self.state.online)
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """All that ``restore`` needs; an update that is held back stays held back."""
+        arrays = arrays_of(self._carry, "learner")
+        if self._pending is not None:
+            batches, step = self._pending
+            arrays |= {f"pending.{name}": np.array(part) for name, part in zip(_FIELDS, batches)}
+            arrays["pending.step"] = np.array(step)
+        return arrays
+
+    def restore(self, arrays: Mapping[str, np.ndarray], space: ObservationSpace, *m: int) -> None:
+        """Goes on from a snapshot; observations are of ``space``, minibatches of m transitions."""
+        carry = tree_of(self._carry, arrays, "learner")
+        pending = None
+        if "pending.step" in arrays:
+            batches = Transition(*(arrays[f"pending.{name}"] for name in _FIELDS))
+            observation, number = (*m, *space.shape), np.dtype(np.float32)
+            expected = Transition(
+                (observation, np.dtype(space.dtype)),
+                (m, np.dtype(np.int32)),
+                (m, number),
+                (m, number),
+                (observation, np.dtype(space.dtype)),
+            )
+            for name, part, kind in zip(_FIELDS, batches, expected):
+                if (part.shape, part.dtype) != kind:
+                    raise UserError(f"pending.{name}: {part.dtype}{list(part.shape)} does not fit")
+            pending = batches, np.int32(arrays["pending.step"])
+        self._carry, self._pending = carry, pending
 
     def _flush(self) -> None:
         if self._pending is not None:

@@ -12,13 +12,14 @@ steps, gone through one after the other: updates and synchronisations per agent 
 whatever n is.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
 from movi.agents.learner import Learner
-from movi.envs.interface import Environment, Outcome
-from movi.replay.interface import Replay
+from movi.envs.interface import Environment, Outcome, is_restorable
+from movi.replay.interface import Replay, is_kept
 from movi.training.config import Config
 from movi.training.draws import ACTING, INITIALISATION, SAMPLING, Draws, env_seeds, key_of
 from movi.training.host_learner import HostLearner
@@ -26,6 +27,9 @@ from movi.training.scores import Scores
 from movi.transitions import Transition
 
 CHECK_PERIOD = 1_000  # agent steps between two looks at whether the values are still finite
+
+
+_COUNTERS = ("step", "ticks", "updates", "syncs")
 
 
 class HostLoop:
@@ -39,6 +43,7 @@ class HostLoop:
         self.learner = HostLearner(learner, key_of(config.seed, INITIALISATION))
         self.scores = Scores(environment.num_envs)
         self.step = self.ticks = self.updates = self.syncs = 0
+        self._minibatches = learner.minibatches
         self._epsilon = config.epsilon_of
         self._acting = Draws(key_of(config.seed, ACTING), (environment.num_envs, 2))
         self._sampling = Draws(
@@ -51,17 +56,56 @@ class HostLoop:
         self._actions = np.zeros(environment.num_envs, np.int64)
 
     def advance(
-        self, until: int, tick: Callable[["HostLoop"], None] = lambda loop: None
+        self,
+        until: int,
+        tick: Callable[["HostLoop"], None] = lambda loop: None,
+        settled: Callable[["HostLoop"], None] = lambda loop: None,
     ) -> int | None:
-        """Goes on to agent step ``until``; the step at which the run diverged, if it did."""
+        """Goes on to agent step ``until``; the step at which the run diverged, if it did.
+
+        ``tick`` is called after every step of the environments, ``settled`` whenever all their
+        transitions have been gone through: only then is there something to ``snapshot``.
+        """
         while self.step < until:
             if not self._waiting:
+                settled(self)
                 self._tick()
                 tick(self)
             self._transition(self._waiting.pop())
             if self.step % CHECK_PERIOD == 0 and (diverged := self.learner.diverged_at()):
                 return diverged
+        if not self._waiting:
+            settled(self)
         return self.learner.diverged_at()
+
+    def snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
+        """All that ``restore`` needs, at a settled moment: arrays, and the rest of JSON's types."""
+        assert is_restorable(self.environment)
+        assert is_kept(self.replay)
+        environment = self.environment.snapshot()
+        arrays = {
+            **self.learner.snapshot(),
+            **{f"environment.{name}": array for name, array in environment.items()},
+        }
+        counters = {name: getattr(self, name) for name in _COUNTERS}
+        scores, replay = self.scores.snapshot(), self.replay.moment()
+        return arrays, {**counters, "scores": scores, "replay": replay}
+
+    def restore(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
+        """Goes on from a snapshot, as if nothing had happened."""
+        assert is_restorable(self.environment)
+        assert is_kept(self.replay)
+        self.replay.restore(state["replay"])
+        space, m = self.environment.spaces.observation, self._minibatches
+        self.learner.restore(arrays, space, m, self.config.batch_size)
+        prefix = "environment."
+        self._observation = self.environment.restore(
+            {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
+        )
+        self.scores.restore(state["scores"])
+        for name in _COUNTERS:
+            setattr(self, name, int(state[name]))
+        self._waiting = []
 
     def epsilon(self) -> float:
         """ε at this step."""

@@ -4,51 +4,96 @@ config.json         the config, as it was given
 metrics.jsonl       one row per iteration, deterministic: equal runs have equal bytes
 timing.jsonl        one row per iteration: seconds and speeds
 events.out.*        the same metrics for TensorBoard
-status.json         running, finished, diverged or failed; the step; a message
+status.json         running, finished, diverged, interrupted or failed; the step; a message
 evaluation.json     the evaluation at the end
 agent.safetensors   the agent
-replay/             the replay, if the config wants it in files
+checkpoint/         the last two checkpoints: see docs/resume.md
+replay/             the replay, if the run has checkpoints
+lock                while a process has the run
+group.json          the seeds that were trained together in one program, if there are several
+extended.json       κ, of a run that was made longer
 """
 
+import hashlib
 import json
 import math
+import os
+import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import IO, Any, Literal, get_args
 
+from movi.agents.agent import AGENT_FILE, Agent, save
 from movi.errors import UserError
-from movi.files import write_aside
+from movi.files import write_aside, writing
+from movi.replay.ring import Damaged
 from movi.training.config import Config
+from movi.training.lock import LOCK_FILE, Lock
 
-Status = Literal["running", "finished", "diverged", "failed"]
+Status = Literal["running", "finished", "diverged", "interrupted", "failed"]
+REPLAY = "replay"
+EXTENDED = "extended.json"
+GROUP = "group.json"
+PASSING = (LOCK_FILE, REPLAY)  # what a process that died before its first file may leave
 
 
 class RunDirectory:
-    """Writes a new run's files."""
+    """Writes a run's files; from ``begin`` on, and until ``close`` the only one to do so."""
 
-    def __init__(self, path: str | Path, config: Config) -> None:
-        """Creates the directory; refuses one that already holds something."""
-        self.path = Path(path)
-        check_free(self.path)
-        try:
+    def __init__(self, path: str | Path, config: Config, group: Sequence[int] = ()) -> None:
+        """Takes a directory for a run of this config; nothing that is there is changed yet.
+
+        Args:
+          path: a new or empty directory, or that of the same run.
+          config: the run's config.
+          group: the seeds that are trained together with it, in one program.
+        """
+        self.path, self._config, self._group = Path(path), config, list(group)
+        self._new = not holds_run(self.path)
+        if self._new:
+            check_free(self.path)
+        self._made = not self.path.exists()
+        with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-            write_aside(self.path / "config.json", config.to_json())
-        except OSError as error:
-            raise UserError(f"out: {self.path} cannot be written: {error.strerror}") from None
-        from tensorboardX import SummaryWriter
+        self._lock = Lock(self.path)
+        self._begun = False
+        self.rows: list[dict[str, Any]] = []
 
-        self._metrics = (self.path / "metrics.jsonl").open("w")
-        self._timing = (self.path / "timing.jsonl").open("w")
-        self._events = SummaryWriter(str(self.path))
-        self._start = self._last = time.monotonic()
-        self._last_step = 0
-        self.status("running", 0)
+    @property
+    def replay(self) -> Path:
+        """Where the replay's files are."""
+        return self.path / REPLAY
+
+    def begin(self, step: int = 0, written: Mapping[str, Any] | None = None) -> None:
+        """Starts writing: a new run, or after what a checkpoint says was written then."""
+        kept = _cut(self.path / "metrics.jsonl", written)
+        with writing(self.path):
+            for part in [*self.path.glob(".*.part"), *self.path.glob("checkpoint/.*.part")]:
+                part.unlink()
+            for old in [*self.path.glob("events.out.*"), self.path / "evaluation.json"]:
+                old.unlink(missing_ok=True)
+            if self._group:
+                self.write_json(GROUP, {"format": 1, "seeds": self._group})
+            write_aside(self.path / "config.json", self._config.to_json())
+            self._begun = True
+            self.rows = [json.loads(line) for line in kept.splitlines()]
+            self._digest = hashlib.sha256(kept)
+            self._bytes = len(kept)
+            self._metrics = _opened(self.path / "metrics.jsonl", kept)
+            timing = _timing(self.path / "timing.jsonl", len(self.rows))
+            self._timing = _opened(self.path / "timing.jsonl", _lines(timing))
+            self._events = _Events(self.path)
+            timing += [{} for _ in self.rows[len(timing) :]]
+            for row, times in zip(self.rows, timing):
+                self._events.add({**row, **times})
+        passed = timing[-1].get("seconds", 0.0) if timing else 0.0
+        self._start = time.monotonic() - passed
+        self._last, self._last_step = time.monotonic(), step
+        self.status("running", step)
 
     def row(self, metrics: Mapping[str, Any]) -> None:
         """Adds an iteration."""
-        self._metrics.write(json.dumps(clean(metrics)) + "\n")
-        self._metrics.flush()
         now, step = time.monotonic(), int(metrics["step"])
         seconds = now - self._last
         timing = {
@@ -58,27 +103,111 @@ class RunDirectory:
             "steps_per_second": round((step - self._last_step) / max(seconds, 1e-9), 1),
         }
         self._last, self._last_step = now, step
-        self._timing.write(json.dumps(timing) + "\n")
-        self._timing.flush()
-        for name, value in {**metrics, **timing}.items():
-            if name not in ("iteration", "step") and value is not None:
-                self._events.add_scalar(name, value, step)
-        self._events.flush()
+        line = _lines([clean(metrics)])
+        with writing(self.path):
+            self._metrics.write(line)
+            self._metrics.flush()
+            self._timing.write(_lines([timing]))
+            self._timing.flush()
+            self._events.add({**metrics, **timing})
+        self._digest.update(line)
+        self._bytes += len(line)
+        self.rows.append(dict(metrics))
+
+    def written(self) -> dict[str, Any]:
+        """What ``begin`` needs to go on from here; it is on the disk when this returns."""
+        with writing(self.path):
+            os.fsync(self._metrics.fileno())
+            os.fsync(self._timing.fileno())
+        return {"rows": len(self.rows), "bytes": self._bytes, "sha256": self._digest.hexdigest()}
+
+    def save(self, agent: Agent) -> None:
+        """Writes the agent's file."""
+        with writing(self.path):
+            save(agent, self.path / AGENT_FILE)
 
     def status(self, status: Status, step: int, message: str = "") -> None:
         """Says how the run stands."""
         text = json.dumps({"status": status, "step": step, "message": message})
-        write_aside(self.path / "status.json", text + "\n")
+        with writing(self.path):
+            write_aside(self.path / "status.json", text + "\n")
 
     def write_json(self, name: str, data: Any) -> None:
         """Writes a file of JSON."""
-        write_aside(self.path / name, json.dumps(data, indent=2) + "\n")
+        with writing(self.path):
+            write_aside(self.path / name, json.dumps(data, indent=2) + "\n")
 
     def close(self) -> None:
-        """Closes the files."""
-        self._metrics.close()
-        self._timing.close()
-        self._events.close()
+        """Closes the files; a new directory in which nothing began is removed again."""
+        if self._begun:
+            for file in (self._metrics, self._timing, self._events):
+                file.close()
+        elif self._new:
+            shutil.rmtree(self.replay, ignore_errors=True)
+        self._lock.release()
+        if self._made and not self._begun:
+            self.path.rmdir()
+
+
+class _Events:
+    """TensorBoard's file, written at once and not by a thread: an error is whoever writes's."""
+
+    def __init__(self, path: Path) -> None:
+        from tensorboardX.event_file_writer import EventsWriter
+
+        self._writer = EventsWriter(str(path / "events"))
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        scalars = [
+            Summary.Value(tag=name, simple_value=value)
+            for name, value in values.items()
+            if name not in ("iteration", "step") and value is not None
+        ]
+        step = int(values["step"])
+        self._writer.write_event(
+            Event(wall_time=time.time(), step=step, summary=Summary(value=scalars))
+        )
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
+    """The rows of which a checkpoint knows; what came after them is dropped."""
+    if written is None:
+        return b""
+    try:
+        with file.open("rb") as opened:
+            kept = opened.read(int(written["bytes"]))
+    except OSError as error:
+        raise Damaged(f"{file}: {error.strerror}") from None
+    if hashlib.sha256(kept).hexdigest() != written["sha256"]:
+        raise Damaged(f"{file}: damaged: its first {written['rows']} rows are not the run's")
+    return kept
+
+
+def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
+    """The first rows, as far as they can be read: they are no result."""
+    try:
+        lines = file.read_text().splitlines()[:rows]
+        found = [json.loads(line) for line in lines]
+        return [{**row, "seconds": float(row["seconds"])} for row in found]
+    except (OSError, ValueError, KeyError, TypeError):
+        return []
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    return "".join(json.dumps(row) + "\n" for row in rows).encode()
+
+
+def _opened(file: Path, content: bytes) -> IO[bytes]:
+    """A file with this content, to be added to."""
+    write_aside(file, content)
+    return file.open("ab")
 
 
 def clean(metrics: Mapping[str, Any]) -> dict[str, Any]:
@@ -89,10 +218,19 @@ def clean(metrics: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
+def holds_run(path: str | Path) -> bool:
+    """Whether a directory is that of a run."""
+    return (Path(path) / "config.json").is_file()
+
+
 def check_free(path: Path) -> None:
     """Raises if a new run cannot go there."""
-    if path.is_dir() and any(entry.name != "replay" for entry in path.iterdir()):
-        raise UserError(f"out: {path} already holds files, expected a new or empty directory")
+    if path.is_dir() and any(
+        entry.name not in PASSING and not entry.name.endswith(".part") for entry in path.iterdir()
+    ):
+        raise UserError(
+            f"out: {path} already holds files, expected a new or empty directory, or a run's"
+        )
     if path.exists() and not path.is_dir():
         raise UserError(f"out: {path} is a file, expected a directory")
 
@@ -102,12 +240,45 @@ def read_config(run: str | Path) -> Config:
     file = Path(run) / "config.json"
     if not file.is_file():
         raise UserError(f"{run}: not a run directory (it has no config.json)")
-    return Config.from_json(file.read_text(), str(file))
+    return Config.from_json(_text(file), str(file))
+
+
+def read_json(run: str | Path, name: str) -> dict[str, Any] | None:
+    """A file of JSON with an object in it; None if there is no such file."""
+    file = Path(run) / name
+    if not file.is_file():
+        return None
+    try:
+        data = json.loads(_text(file))
+    except (ValueError, RecursionError):
+        data = None
+    if not isinstance(data, dict):
+        raise UserError(f"{file}: damaged, expected an object of JSON")
+    return data
+
+
+def read_status(run: str | Path) -> Status:
+    """How a run stands; one that was killed is still "running"."""
+    data = read_json(run, "status.json") or {"status": "running"}
+    status: Any = data.get("status")
+    if status in get_args(Status):
+        return status
+    raise UserError(f"{Path(run) / 'status.json'}: status {status!r} is none")
 
 
 def read_metrics(run: str | Path) -> list[dict[str, Any]]:
-    """The rows of a run's metrics."""
+    """The rows of a run's metrics; one that is only half written yet is left out."""
     file = Path(run) / "metrics.jsonl"
     if not file.is_file():
         raise UserError(f"{run}: not a run directory (it has no metrics.jsonl)")
-    return [json.loads(line) for line in file.read_text().splitlines()]
+    try:
+        return [json.loads(line) for line in _text(file).rpartition("\n")[0].splitlines()]
+    except ValueError:
+        raise UserError(f"{file}: damaged, expected a row of JSON in every line") from None
+
+
+def _text(file: Path) -> str:
+    try:
+        return file.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserError(f"{file}: cannot be read: {error}") from None

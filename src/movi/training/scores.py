@@ -1,5 +1,8 @@
 """Scores of training episodes: raw rewards of whole episodes, by the iteration they ended in."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 
 from movi.envs.interface import Outcome
@@ -44,3 +47,22 @@ class Scores:
             "score_std": float(scores.std()),
             "length": float(lengths.mean()),
         }
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that ``restore`` needs, of JSON's types."""
+        return {
+            "return": list(self._return),
+            "length": list(self._length),
+            "ended": [list(episode) for episode in self._ended],
+            "recent": self.recent,
+            "episodes": self.episodes,
+        }
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Goes on from a snapshot."""
+        self._return = [float(value) for value in snapshot["return"]]
+        self._length = [int(value) for value in snapshot["length"]]
+        self._ended = [(float(score), int(length)) for score, length in snapshot["ended"]]
+        recent = snapshot["recent"]
+        self.recent = None if recent is None else float(recent)
+        self.episodes = int(snapshot["episodes"])

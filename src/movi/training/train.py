@@ -1,33 +1,46 @@
 """A training run from its config: everything is built here, in one place, and put together."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
 import flax.linen as nn
 import optax
 
-from movi.agents.agent import AGENT_FILE, Agent, save
+from movi.agents.agent import Agent
 from movi.agents.algorithms import deep_algorithm
 from movi.agents.learner import Learner, make_learner
 from movi.agents.networks import NetworkSpec, choose_network, make_network
 from movi.agents.optimisers import make_optimiser
 from movi.envs.atari import AtariVector
 from movi.envs.gymnax_env import is_gymnax
-from movi.envs.interface import Environment
+from movi.envs.interface import Environment, is_restorable
 from movi.envs.jax_env import JaxEnvironment
 from movi.envs.make import make_environment as make_by_id
-from movi.errors import UserError
-from movi.replay.frames import FrameReplay, bytes_of
-from movi.replay.interface import Replay
+from movi.errors import Interrupted, UserError
+from movi.replay import frames, uniform
+from movi.replay.frames import FrameReplay
+from movi.replay.interface import Replay, is_kept, slack_of
 from movi.replay.memory import readable
-from movi.replay.uniform import UniformReplay, bytes_per_transition
+from movi.replay.uniform import UniformReplay
 from movi.spaces import Spaces
 from movi.targets import Algorithm
+from movi.training.checkpoint import Checkpoints, Saved, newest
 from movi.training.config import Config
 from movi.training.evaluation import Evaluation, evaluate
 from movi.training.host_loop import HostLoop
-from movi.training.run_directory import RunDirectory, Status, check_free, clean
+from movi.training.keeping import Keeper, said_how_it_ended
+from movi.training.resume import check_group, continued, has_ended, result_of
+from movi.training.run_directory import (
+    REPLAY,
+    RunDirectory,
+    Status,
+    check_free,
+    clean,
+    holds_run,
+)
+from movi.training.stopping import Stop, never
 
 if TYPE_CHECKING:
     from movi.training.fused_loop import FusedLoop
@@ -39,12 +52,12 @@ class Result(NamedTuple):
     """How a run ended.
 
     Attributes:
-      status: finished or diverged.
+      status: finished or diverged; a run that is interrupted has no result.
       step: the step at which it ended or diverged.
       agent: the trained agent; of a run that diverged, with the last finite parameters.
       metrics: the rows of ``metrics.jsonl``.
       evaluation: the evaluation at the end, if there was one.
-      loop: the loop as it ended.
+      loop: the loop as it ended; None if the run had ended before.
     """
 
     status: Status
@@ -74,20 +87,40 @@ def network_spec(config: Config, spaces: Spaces) -> NetworkSpec:
     return NetworkSpec(kind, tuple(config.hidden), config.padding)
 
 
-def make_replay(
-    config: Config, environment: Environment, out: str | Path | None, watcher: Watcher
-) -> Replay:
-    """The replay of a run: of single frames for Atari, else of whole transitions."""
+def check_replay(
+    config: Config, environment: Environment, directory: Path | None, watcher: Watcher
+) -> None:
+    """Says how large the replay will be, or that it cannot fit; nothing is made yet."""
     space, capacity = environment.spaces.observation, config.replay_capacity
-    stacked = isinstance(environment, AtariVector)
-    if config.replay_file and (out is None or not stacked):
-        raise UserError("replay_file: needs a run directory and an Atari game")
-    size = bytes_of(capacity, space) if stacked else capacity * bytes_per_transition(space)
+    module = frames if isinstance(environment, AtariVector) else uniform
+    slack = 0 if directory is None else slack_of(capacity, config.checkpoint_every)
+    size = module.bytes_of(capacity, space, slack, mapped=directory is not None)
     watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
-    if not stacked:
-        return UniformReplay(capacity, space)
-    directory = Path(out) / "replay" if config.replay_file and out is not None else None
-    return FrameReplay(capacity, space, directory=directory)
+    module.require(capacity, space, slack, directory)
+
+
+def make_replay(
+    config: Config,
+    environment: Environment,
+    directory: Path | None = None,
+    slack: int | None = None,
+) -> Replay:
+    """The replay of a run: of single frames for Atari, else of whole transitions.
+
+    In a directory it is kept in files: new ones, or those that are there and have this slack.
+    """
+    new = slack is None
+    if slack is None:
+        kept = directory is not None
+        slack = slack_of(config.replay_capacity, config.checkpoint_every) if kept else 0
+    kind = FrameReplay if isinstance(environment, AtariVector) else UniformReplay
+    return kind(
+        config.replay_capacity,
+        environment.spaces.observation,
+        slack=slack,
+        directory=directory,
+        new=new,
+    )
 
 
 def learner_of(
@@ -122,12 +155,15 @@ def train(
     optimiser: optax.GradientTransformation | None = None,
     replay: Replay | None = None,
     watcher: Watcher | None = None,
+    stop: Stop = never,
 ) -> Result:
-    """Trains an agent.
+    """Trains an agent, or goes on training it.
 
     Args:
       config: the run's config.
-      out: the run directory, new or empty; None writes nothing.
+      out: the run directory; None writes nothing. In a new or empty one a run begins. The same run
+        goes on from its newest checkpoint, with more ``steps`` also after its end; of one that has
+        ended the result is read from the files. A run of another config is refused.
       algorithm: your own, in place of the config's.
       environment: your own, in place of the config's; closed at the end. A ``JaxEnvironment`` is
         trained on in the fused loop, as those that the config names are.
@@ -137,6 +173,8 @@ def train(
       optimiser: any optax transformation, in place of the config's.
       replay: your own, in place of the environment's usual one.
       watcher: is told about the run as it goes.
+      stop: asked often; a signal's number makes the run stop with a checkpoint and an
+        ``Interrupted``: see ``movi.training.stopping``.
     """
     if isinstance(environment, JaxEnvironment) or (
         environment is None
@@ -155,9 +193,15 @@ def train(
             network=network,
             optimiser=optimiser,
             watcher=watcher,
+            stop=stop,
         )[0]
     watcher = watcher or Watcher()
-    if out is not None:
+    if out is not None and holds_run(out):
+        config = continued(Path(out), config, watcher.announce)
+        check_group(Path(out), [])
+        if has_ended(Path(out), config):
+            return Result(**result_of(Path(out), network))
+    elif out is not None:
         check_free(Path(out))
     algorithm = algorithm or deep_algorithm(config.algorithm, config.sign)
     if make_environment is None and environment is None:
@@ -165,11 +209,15 @@ def train(
     if environment is None:
         assert make_environment is not None
         environment = make_environment(config.num_envs)
-    try:
+    with closing(environment):
         if environment.num_envs != config.num_envs:
             raise UserError(
                 f"num_envs: {config.num_envs}, but the environment has {environment.num_envs}"
             )
+        keeps = out is not None and config.checkpoint_every > 0
+        files = Path(out) / REPLAY if out is not None and keeps else None
+        if keeps:
+            check_keepable(environment, replay)
         spaces = environment.spaces
         spec = network_spec(config, spaces) if network is None else None
         if network is None:
@@ -177,11 +225,13 @@ def train(
             network = make_network(spec, spaces)
         learner = learner_of(config, algorithm, network, optimiser, spaces)
         if replay is None:
-            replay = make_replay(config, environment, out, watcher)
-        loop = HostLoop(config, environment, learner, replay)
-        directory = None if out is None else RunDirectory(out, config)
+            check_replay(config, environment, files, watcher)
 
-        def agent() -> Agent:
+        def loop_of(slack: int | None = None) -> HostLoop:
+            own = make_replay(config, environment, files, slack) if replay is None else replay
+            return HostLoop(config, environment, learner, own)
+
+        def agent(loop: HostLoop) -> Agent:
             about = {
                 "algorithm": algorithm.name,
                 "env": config.env,
@@ -199,71 +249,137 @@ def train(
                 about=about,
             )
 
-        try:
-            return _run(config, loop, directory, agent, make_environment, watcher)
-        except BaseException as error:
-            if directory is not None:
-                reason = "interrupted" if isinstance(error, KeyboardInterrupt) else repr(error)
-                directory.status("failed", loop.step, reason)
-            raise
-        finally:
-            if directory is not None:
-                directory.close()
-    finally:
-        environment.close()
+        run = _Run(config, loop_of, agent, make_environment, watcher, stop)
+        if out is None:
+            return run.go(None)
+        with closing(RunDirectory(out, config)) as directory:
+            return run.go(directory)
 
 
-def _run(
-    config: Config,
-    loop: HostLoop,
-    directory: RunDirectory | None,
-    agent: Callable[[], Agent],
-    make_environment: Callable[[int], Environment] | None,
-    watcher: Watcher,
-) -> Result:
-    rows: list[dict[str, Any]] = []
-    diverged, saved = None, 0
-    while loop.step < config.steps and not diverged:
-        until = min(config.steps, (len(rows) + 1) * config.iteration_steps)
-        diverged = loop.advance(until, watcher.tick)
-        row = iteration_row(loop, len(rows))
-        rows.append(row)
-        watcher.row(row)
+def check_keepable(environment: Environment, replay: Replay | None) -> None:
+    """Raises unless a run with these can be checkpointed."""
+    without = "set checkpoint_every to 0 to train without checkpoints"
+    if not is_restorable(environment):
+        raise UserError(
+            "environment: cannot be restored in mid-episode; expected one with snapshot and "
+            f"restore (a Gymnasium vector: autoreset mode Disabled), or {without}"
+        )
+    if replay is not None and not is_kept(replay):
+        raise UserError(f"replay: expected one with moment, restore and room, or {without}")
+
+
+class _Run:
+    """A run from its beginning or its newest checkpoint to its end."""
+
+    def __init__(
+        self,
+        config: Config,
+        loop_of: Callable[..., HostLoop],
+        agent: Callable[[HostLoop], Agent],
+        make_environment: Callable[[int], Environment] | None,
+        watcher: Watcher,
+        stop: Stop,
+    ) -> None:
+        self._config, self._loop_of, self._agent = config, loop_of, agent
+        self._make, self._watcher, self._stop = make_environment, watcher, stop
+        self._saved = 0  # the step at which the agent's file was written last
+
+    def go(self, directory: RunDirectory | None) -> Result:
+        """Trains, evaluates, and writes what is to be written."""
+        loop = self._begin(directory)
+        directories = [] if directory is None else [directory]
+        with said_how_it_ended(directories, lambda: loop.step):
+            return self._train(loop, directory)
+
+    def _begin(self, directory: RunDirectory | None) -> HostLoop:
+        restored: list[HostLoop] = []
+
+        def restore(saved: list[Saved]) -> None:
+            (one,) = saved
+            restored[:] = [self._loop_of(int(one.state["replay"]["slack"]))]
+            restored[0].restore(one.arrays, one.state)
+            self._saved = int(one.state["saved"])
+            assert directory is not None
+            directory.begin(restored[0].step, one.state["written"])
+
+        if directory is not None and self._config.checkpoint_every:
+            newest([Checkpoints(directory.path)], restore)
+        if restored:
+            self._watcher.announce(f"goes on from the checkpoint of step {restored[0].step:,}")
+            return restored[0]
+        loop = self._loop_of()
         if directory is not None:
-            directory.row(row)
-            if loop.step - saved >= config.save_every:
-                save(agent(), directory.path / AGENT_FILE)
-                saved = loop.step
-    final = agent()
-    if directory is not None:
-        save(final, directory.path / AGENT_FILE)
-    evaluation = None
-    if config.evaluation_episodes and make_environment is not None:
-        evaluation = evaluate_config(final, config, make_environment)
+            directory.begin()
+        return loop
+
+    def _train(self, loop: HostLoop, directory: RunDirectory | None) -> Result:
+        config = self._config
+        keeper = Keeper(
+            [] if directory is None else [directory],
+            config.checkpoint_every,
+            self._stop,
+            margin=config.num_envs,
+            room=lambda moment: loop.replay.room(moment),  # type: ignore[attr-defined]
+        )
+        keeper.begin(loop.step)
+
+        def content() -> list[Saved]:
+            arrays, state = loop.snapshot()
+            return [Saved(arrays, {**state, "saved": self._saved})]
+
+        def settled(loop: HostLoop) -> None:
+            keeper.look(loop.step, loop.step == config.steps, content)
+
+        rows = [] if directory is None else list(directory.rows)
+        diverged, first = None, True
+        while (loop.step < config.steps and not diverged) or first:
+            first = False
+            until = min(config.steps, (len(rows) + 1) * config.iteration_steps)
+            diverged = loop.advance(until, self._watcher.tick, settled)
+            row = iteration_row(loop, len(rows))
+            rows.append(row)
+            self._watcher.row(row)
+            if directory is not None:
+                directory.row(row)
+                if loop.step - self._saved >= config.save_every:
+                    directory.save(self._agent(loop))
+                    self._saved = loop.step
+        final = self._agent(loop)
         if directory is not None:
-            directory.write_json("evaluation.json", evaluation.to_json())
-    status: Status = "diverged" if diverged else "finished"
-    message = f"diverged at step {diverged}" if diverged else ""
-    if directory is not None:
-        directory.status(status, diverged or loop.step, message)
-    return Result(status, diverged or loop.step, final, rows, evaluation, loop)
+            directory.save(final)
+        evaluation = None
+        if config.evaluation_episodes and self._make is not None:
+            evaluation = evaluate_config(final, config, self._make, self._stop)
+            if directory is not None:
+                directory.write_json("evaluation.json", evaluation.to_json())
+        status: Status = "diverged" if diverged else "finished"
+        message = f"diverged at step {diverged}" if diverged else ""
+        if directory is not None:
+            directory.status(status, diverged or loop.step, message)
+        return Result(status, diverged or loop.step, final, rows, evaluation, loop)
 
 
 def evaluate_config(
-    agent: Agent, config: Config, make_environment: Callable[[int], Environment]
+    agent: Agent,
+    config: Config,
+    make_environment: Callable[[int], Environment],
+    stop: Stop = never,
 ) -> Evaluation:
     """The evaluation at the end of a run."""
-    environment = make_environment(min(config.evaluation_episodes, 10))
-    try:
+
+    def look(done: int) -> None:
+        if (signal := stop()) is not None and done < config.evaluation_episodes:
+            raise Interrupted("interrupted in the evaluation", signal)
+
+    with closing(make_environment(min(config.evaluation_episodes, 10))) as environment:
         return evaluate(
             agent,
             environment,
             config.evaluation_episodes,
             epsilon=config.evaluation_epsilon,
             seed=config.seed,
+            tick=look,
         )
-    finally:
-        environment.close()
 
 
 def iteration_row(loop: HostLoop, iteration: int) -> dict[str, Any]:

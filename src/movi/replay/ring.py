@@ -1,0 +1,91 @@
+"""A ring of records, in memory or in memory-mapped files that outlive the process.
+
+Record number k is in slot k mod size. A file is written to in place and never copied: a process
+that dies leaves in it what it wrote, and ``seal`` makes that durable. Every sealed record has a
+checksum in a file of its own, so that damage is recognised when the file is opened again.
+"""
+
+import os
+import zlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from movi.errors import Unwritable, UserError
+
+
+class Damaged(UserError):
+    """What was read is not what was written."""
+
+
+class Ring:
+    """``size`` records of one structured dtype; ``data["field"][slot]`` reads and writes them."""
+
+    def __init__(self, size: int, dtype: np.dtype, file: Path | None = None, *, new: bool) -> None:
+        """A ring of zeros, or that of a file.
+
+        Args:
+          size: how many records.
+          dtype: of a record.
+          file: where they are kept; None keeps them in memory.
+          new: make the file anew instead of opening it.
+        """
+        self.size, self._file = size, file
+        self.nbytes = size * bytes_per_record(dtype, mapped=file is not None)
+        if file is None:
+            self.data: Any = np.zeros(size, dtype)
+            return
+        sums = file.with_suffix(".crc")
+        self.data = _mapped(file, size, dtype, new)
+        self._sums = _mapped(sums, size, np.dtype(np.uint32), new)
+        self._bytes = np.ndarray((size, dtype.itemsize), np.uint8, self.data)
+
+    def seal(self, first: int, last: int) -> None:
+        """Computes the checksums of records first, …, last − 1 and puts them on the disk."""
+        for start, stop in self._ranges(first, last):
+            self._sums[start:stop] = [zlib.crc32(row) for row in self._bytes[start:stop]]
+        self.data.flush()
+        self._sums.flush()
+
+    def verify(self, first: int, last: int) -> None:
+        """Raises ``Damaged`` unless records first, …, last − 1 are as they were sealed."""
+        for start, stop in self._ranges(first, last):
+            for block in range(start, stop, 2**14):
+                end = min(stop, block + 2**14)
+                found = [zlib.crc32(row) for row in self._bytes[block:end]]
+                if not np.array_equal(self._sums[block:end], np.array(found, np.uint32)):
+                    raise Damaged(f"{self._file}: damaged")
+
+    def _ranges(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        """The slots of records first, …, last − 1: at most two pieces."""
+        first = max(first, last - self.size)
+        while first < last:
+            start = first % self.size
+            stop = min(self.size, start + last - first)
+            yield start, stop
+            first += stop - start
+
+
+def bytes_per_record(dtype: np.dtype, *, mapped: bool) -> int:
+    """Bytes that a record takes, in files with its checksum."""
+    return dtype.itemsize + 4 * mapped
+
+
+def _mapped(file: Path, size: int, dtype: np.dtype, new: bool) -> Any:
+    """A file as an array; a new one takes its whole size on the disk at once."""
+    whole = size * dtype.itemsize
+    try:
+        if new:
+            file.parent.mkdir(parents=True, exist_ok=True)
+        flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT | os.O_TRUNC if new else 0)
+        number = os.open(file, flags, 0o644)
+        with os.fdopen(number, "r+b") as opened:
+            if new:
+                os.posix_fallocate(number, 0, whole)
+            if os.fstat(number).st_size != whole:
+                raise Damaged(f"{file}: {os.fstat(number).st_size} bytes, expected {whole}")
+            return np.memmap(opened, dtype, "r+", shape=(size,))
+    except OSError as error:
+        raise (Unwritable if new else Damaged)(f"{file}: {error.strerror}") from None

@@ -1,0 +1,149 @@
+"""Checkpoints: one file each, complete or absent, the last two of a run.
+
+A file is a safetensors file: arrays by name, and a JSON text with everything else. The text names
+its format; a SHA-256 is of the text and all arrays. Reading executes nothing, allocates no more
+than the file's size, and takes nothing from a file whose checksum is wrong.
+"""
+
+import hashlib
+import json
+import logging
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from movi.errors import UserError
+from movi.files import write_aside, writing
+from movi.replay.ring import Damaged
+from movi.version import __version__
+
+FORMAT = 1
+KEPT = 2
+DIRECTORY = "checkpoint"
+SUFFIX = ".safetensors"
+
+log = logging.getLogger("movi")
+
+
+class Saved(NamedTuple):
+    """The content of a checkpoint: arrays, and the rest of JSON's types."""
+
+    arrays: dict[str, np.ndarray]
+    state: dict[str, Any]
+
+
+class Checkpoints:
+    """The checkpoints of a run directory."""
+
+    def __init__(self, run: Path) -> None:
+        """Those in ``run/checkpoint``, if there are any."""
+        self.path = run / DIRECTORY
+
+    def steps(self) -> list[int]:
+        """The agent steps of which there is one, in order."""
+        names = (path.name for path in self.path.glob(f"*{SUFFIX}"))
+        return sorted(int(m[1]) for name in names if (m := re.fullmatch(r"(\d+)\..*", name)))
+
+    def file(self, step: int) -> Path:
+        """The file of a step."""
+        return self.path / f"{step:012d}{SUFFIX}"
+
+    def write(self, step: int, saved: Saved) -> None:
+        """Writes one; then only the last two are kept."""
+        with writing(self.path):
+            self.path.mkdir(exist_ok=True)
+            write_aside(self.file(step), encoded(saved))
+            for old in self.steps()[:-KEPT]:
+                self.file(old).unlink()
+
+    def read(self, step: int) -> Saved:
+        """Reads one; ``Damaged`` if it is not as it was written."""
+        return read(self.file(step))
+
+    def keep_until(self, step: int) -> None:
+        """Removes those of later steps."""
+        with writing(self.path):
+            for later in self.steps():
+                if later > step:
+                    self.file(later).unlink()
+
+
+def encoded(saved: Saved) -> bytes:
+    """The bytes of a checkpoint's file."""
+    import jax
+    from safetensors.numpy import save
+
+    about = {"format": FORMAT, "version": __version__, "jax": jax.__version__, "state": saved.state}
+    text = json.dumps(about, sort_keys=True)
+    arrays = {name: np.ascontiguousarray(array) for name, array in saved.arrays.items()}
+    arrays = {name: array.reshape(saved.arrays[name].shape) for name, array in arrays.items()}
+    return save(arrays, metadata={"movi": text, "sha256": _digest(text, arrays)})
+
+
+def read(file: Path) -> Saved:
+    """The content of a checkpoint's file."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        if not file.is_file():
+            raise OSError("not a file")
+        with safe_open(file, framework="numpy") as content:
+            metadata = content.metadata() or {}
+            text, digest = metadata["movi"], metadata["sha256"]
+            about = json.loads(text)
+            number = about["format"]
+            if isinstance(number, int) and number > FORMAT:
+                raise UserError(
+                    f"{file}: format {number}, this version of movi reads up to {FORMAT}"
+                )
+            arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
+    except (SafetensorError, KeyError, TypeError, OSError, RecursionError):
+        raise Damaged(f"{file}: damaged, or no checkpoint") from None
+    except UserError:
+        raise
+    except ValueError:
+        raise Damaged(f"{file}: damaged, or no checkpoint") from None
+    if digest != _digest(text, arrays) or not isinstance(about.get("state"), dict):
+        raise Damaged(f"{file}: damaged (its checksum is wrong)")
+    return Saved(arrays, about["state"])
+
+
+def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def newest(
+    checkpoints: Sequence[Checkpoints], restore: Callable[[list[Saved]], None]
+) -> list[Saved] | None:
+    """Restores the newest checkpoint that all runs have and that is not damaged.
+
+    None if there is no checkpoint at all. A damaged one is passed over with a warning; if all are,
+    that is an error: whoever has it decides what to do with the run.
+    """
+    common = sorted(set.intersection(*(set(c.steps()) for c in checkpoints)))
+    for step in reversed(common):
+        try:
+            saved = [c.read(step) for c in checkpoints]
+            try:
+                restore(saved)
+            except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+                file = checkpoints[0].file(step)
+                raise Damaged(f"{file}: damaged ({type(error).__name__} {error})") from None
+        except Damaged as error:
+            log.warning("movi: warning: %s; trying the checkpoint before it", error)
+            continue
+        for c in checkpoints:
+            c.keep_until(step)
+        return saved
+    if common:
+        where = ", ".join(str(c.path) for c in checkpoints)
+        raise UserError(f"{where}: no checkpoint can be read; without it the run begins anew")
+    return None

@@ -1,0 +1,114 @@
+"""When a run makes a checkpoint."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from movi.errors import Interrupted, Unwritable, UserError
+from movi.replay.ring import Damaged
+from movi.training.checkpoint import KEPT, Checkpoints, Saved
+from movi.training.run_directory import RunDirectory
+from movi.training.stopping import Stop
+
+Room = Callable[[Mapping[str, Any]], int]
+
+
+class Keeper:
+    """Makes the checkpoints of runs that go on together (one, or one per seed).
+
+    One is due every so many agent steps; at the end of the run; when somebody asks to stop; and
+    before the replay would overwrite what the older of the two kept checkpoints needs.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[RunDirectory],
+        every: int,
+        stop: Stop,
+        *,
+        margin: int,
+        room: Room,
+    ) -> None:
+        """Keeps the runs of these directories.
+
+        Args:
+          directories: of the runs; empty for none.
+          every: agent steps between two checkpoints; 0 for none.
+          stop: whether somebody asks to stop.
+          margin: agent steps that may pass before the next question.
+          room: how many agent steps the replay has left before a moment of it is lost.
+        """
+        self._directories = directories
+        self._checkpoints = [Checkpoints(directory.path) for directory in directories if every]
+        self._every, self._stop = every, stop
+        self._margin, self._room = margin, room
+        self._kept: list[tuple[int, Mapping[str, Any]]] = []
+        self.step = 0
+
+    def begin(self, step: int) -> None:
+        """The runs go on from this step; what they need of older checkpoints is kept."""
+        self.step = step
+        for kept in self._checkpoints[0].steps() if self._checkpoints else ():
+            with suppress(Damaged):
+                self._kept.append((kept, self._checkpoints[0].read(kept).state["replay"]))
+
+    def left(self, step: int) -> int:
+        """Agent steps until a checkpoint is due, as far as is known now."""
+        if not self._checkpoints:
+            return self._margin
+        rooms = [self._room(moment) for _, moment in self._kept[-KEPT:]]
+        return min([self.step + self._every - step, *rooms])
+
+    def look(self, step: int, last: bool, content: Callable[[], Sequence[Saved]]) -> None:
+        """Makes a checkpoint if one is due; raises ``Interrupted`` if somebody asks to stop.
+
+        Args:
+          step: the runs' agent step, at a settled moment.
+          last: whether it is their last one.
+          content: the runs' content.
+        """
+        signal = self._stop()
+        due = last or signal is not None or self.left(step) < self._margin
+        if due and self._checkpoints and step > self.step:
+            self.save(step, content())
+        if signal is not None:
+            raise Interrupted(f"interrupted at step {step:,}", signal)
+
+    def save(self, step: int, contents: Sequence[Saved]) -> None:
+        """Makes a checkpoint of every run."""
+        for directory, checkpoints, saved in zip(self._directories, self._checkpoints, contents):
+            state = {**saved.state, "written": directory.written()}
+            checkpoints.write(step, Saved(saved.arrays, state))
+        self.step = step
+        self._kept = [*self._kept, (step, contents[0].state["replay"])][-KEPT:]
+
+
+@contextmanager
+def said_how_it_ended(
+    directories: Sequence[RunDirectory], step: Callable[[], int]
+) -> Iterator[None]:
+    """Whatever stops runs before their end is in their status, and how to go on in the line."""
+    try:
+        yield
+    except BaseException as error:
+        stopped = isinstance(error, KeyboardInterrupt | Interrupted)
+        for directory in directories:
+            with suppress(UserError):  # a full disk: the status stays "running"
+                if stopped:
+                    directory.status("interrupted", step(), f"interrupted at step {step()}")
+                else:
+                    directory.status("failed", step(), repr(error))
+        if directories and isinstance(error, Interrupted | Unwritable):
+            line = f"{error}; {_how_to_go_on(directories)}"
+            if isinstance(error, Interrupted):
+                raise Interrupted(line, error.signal) from None
+            raise Unwritable(line) from None
+        raise
+
+
+def _how_to_go_on(directories: Sequence[RunDirectory]) -> str:
+    paths = [directory.path for directory in directories]
+    where = paths[0].parent if len(paths) > 1 else paths[0]
+    steps = set.intersection(*(set(Checkpoints(path).steps()) for path in paths))
+    since = f"from its checkpoint of step {max(steps):,}" if steps else "from the beginning"
+    return f"`movi resume {where}` goes on {since}"

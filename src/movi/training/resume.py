@@ -1,0 +1,108 @@
+"""Whether and how a run directory that is already there is continued."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+from movi.agents.agent import load
+from movi.errors import UserError
+from movi.files import write_aside, writing
+from movi.training.config import Config
+from movi.training.evaluation import Evaluation
+from movi.training.run_directory import (
+    EXTENDED,
+    GROUP,
+    read_config,
+    read_json,
+    read_metrics,
+    read_status,
+)
+
+FREE = ("checkpoint_every", "save_every")  # no result depends on them
+
+
+def continued(
+    run: Path, config: Config, announce: Callable[[str], None] = lambda line: None
+) -> Config:
+    """The config with which a run goes on that was asked for with ``config``.
+
+    The same run may have another rhythm of checkpoints, and more steps. Where β changes by a share
+    of the run's length (κ None), a longer run would change what was trained already: so κ stays.
+    """
+    before = read_config(run)
+    if config.kappa is None and (run / EXTENDED).is_file():
+        config = replace(config, kappa=before.kappa)
+    differing = [
+        f"{field.name} is {getattr(before, field.name)!r} there and {getattr(config, field.name)!r}"
+        for field in fields(Config)
+        if field.name not in (*FREE, "steps")
+        and getattr(before, field.name) != getattr(config, field.name)
+    ]
+    if differing:
+        raise UserError(f"out: {run} holds another run: {', '.join(differing)} here")
+    if bool(before.checkpoint_every) != bool(config.checkpoint_every):
+        raise UserError(
+            f"checkpoint_every: {config.checkpoint_every}, but {run} was begun with "
+            f"{before.checkpoint_every}; expected both to be 0 or neither"
+        )
+    if config.steps < before.steps:
+        raise UserError(f"steps: {config.steps}, expected at least {before.steps}: {run} has them")
+    longer = config.steps > before.steps and read_status(run) != "diverged"
+    share = before.kappa is None and before.beta_schedule in ("rate-updates", "heuristic")
+    if longer and share:
+        config = replace(config, kappa=before.default_kappa)
+        announce(f"kappa: stays {config.kappa:,}, a twentieth of the first {before.steps:,} steps")
+        with writing(run):
+            write_aside(run / EXTENDED, f'{{"format": 1, "kappa": {config.kappa}}}\n')
+    return config
+
+
+def has_ended(run: Path, config: Config) -> bool:
+    """Whether there is nothing left to train."""
+    status = read_status(run)
+    return status == "diverged" or (status == "finished" and read_config(run).steps == config.steps)
+
+
+def result_of(run: Path, network: Any = None) -> dict[str, Any]:
+    """What a run that has ended left behind, as the fields of a ``Result``."""
+    status = read_json(run, "status.json") or {}
+    evaluation = read_json(run, "evaluation.json")
+    try:
+        played = None
+        if evaluation is not None:
+            played = Evaluation(list(evaluation["returns"]), list(evaluation["lengths"]))
+        step = int(status["step"])
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{run}: its status or evaluation is damaged") from None
+    return {
+        "status": read_status(run),
+        "step": step,
+        "agent": load(run, network),
+        "metrics": read_metrics(run),
+        "evaluation": played,
+        "loop": None,
+    }
+
+
+def check_group(run: Path, seeds: Sequence[int]) -> None:
+    """A run of a group is continued with the others: together they are one program."""
+    data = read_json(run, GROUP)
+    group = [] if data is None else data.get("seeds")
+    if group != list(seeds):
+        trained = f"with the seeds {group} in one program" if group else "by itself"
+        asked = f"with the seeds {list(seeds)}" if seeds else "by itself"
+        raise UserError(
+            f"out: {run} was trained {trained}, expected to be continued the same way "
+            f"(movi resume {run.parent if group else run}), not {asked}"
+        )
+
+
+def runs_in(directory: Path) -> list[Path]:
+    """The run directory itself, or those of several seeds in it, by their numbers."""
+    if (directory / "config.json").is_file():
+        return [directory]
+    runs = [path.parent for path in directory.glob("seed-*/config.json")]
+    if not runs:
+        raise UserError(f"{directory}: no run directory, and none of several seeds (seed-…)")
+    return sorted(runs, key=lambda run: read_config(run).seed)
