@@ -21,7 +21,7 @@ from movi.reports.page import read_chapters, render
 from movi.reports.panels import Panel, PanelsFigure, Trace
 from movi.reports.series import BLUE, INK, Style
 from movi.reports.statistics import Estimate
-from movi.training.config import Config
+from movi.training.config import FORMAT, Config
 
 THREE = ("Asterix", "Pong", "SpaceInvaders")
 SMALL = Config("dqn", "CartPole-v1", steps=5_000, iteration_steps=1_000)
@@ -36,7 +36,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     synthetic.write_betas(folder / "beta", games=("Asterix",), seeds=2)
     newer = synthetic.write_run(folder / "newer", SMALL, [1.0] * 5)
     data = json.loads((newer / "config.json").read_text())
-    (newer / "config.json").write_text(json.dumps({**data, "format": 9}))
+    (newer / "config.json").write_text(json.dumps({**data, "format": 99}))
     (folder / "foreign").mkdir()
     (folder / "foreign" / "config.json").write_text("[]")
     (folder / "empty").mkdir()
@@ -83,7 +83,7 @@ def test_the_page_names_what_could_not_be_used_and_where(
     text = page.read_text(encoding="utf-8")
     lines = [
         "foreign/config.json: not a run's config",
-        "newer/config.json: format 9, this version of movi reads 1",
+        f"newer/config.json: format 99, this version of movi reads {FORMAT}",
     ]
     assert told == [f"{folder}/{line}" for line in lines]
     for line in lines:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from movi.errors import UserError
 from movi.reports.runs import find_runs, read_run, read_sweep
-from movi.training.config import Config
+from movi.training.config import FORMAT, Config
 
 CONFIG = Config("dqn", "CartPole-v1", steps=4_500, iteration_steps=1_000)
 
@@ -35,7 +35,7 @@ def test_a_diverged_run_knows_the_iteration_that_it_did_not_complete(tmp_path: P
         assert (run.state, run.diverged_at, run.diverged_in) == ("diverged", step, iteration)
 
 
-@pytest.mark.parametrize("status", ["running", "failed"])
+@pytest.mark.parametrize("status", ["running", "failed", "interrupted"])
 def test_a_run_that_has_not_ended_is_unfinished(status: str, tmp_path: Path) -> None:
     run, odd = read_run(synthetic.write_run(tmp_path / "run", CONFIG, [1.0, 2.0], status=status))
     assert (run.state, run.scores.size, odd) == ("unfinished", 2, "")
@@ -70,16 +70,24 @@ def test_a_finished_run_with_lost_rows_is_named_and_unfinished(tmp_path: Path) -
         ("config.json", "[" * 100_000, "not a run's config"),
         (
             "config.json",
-            '{"format": 1, "algorithm": "dqn", "env": "x", "gamma": "x"}',
+            f'{{"format": {FORMAT}, "algorithm": "dqn", "env": "x", "gamma": "x"}}',
             "config.json: ",
         ),
-        ("config.json", '{"format": 1, "algorithm": "dqn", "env": 3}', "env: 3, expected a text"),
         (
             "config.json",
-            '{"format": 2, "algorithm": "dqn"}',
-            "format 2, this version of movi reads",
+            f'{{"format": {FORMAT}, "algorithm": "dqn", "env": 3}}',
+            "env: 3, expected a text",
         ),
-        ("config.json", '{"format": 1, "algorithm": "dqn", "env": "x", "new": 1}', "unknown or"),
+        (
+            "config.json",
+            '{"format": 99, "algorithm": "dqn"}',
+            "format 99, this version of movi reads",
+        ),
+        (
+            "config.json",
+            f'{{"format": {FORMAT}, "algorithm": "dqn", "env": "x", "new": 1}}',
+            "unknown or",
+        ),
     ],
 )
 def test_a_run_that_cannot_be_used_is_one_line_and_the_others_are_read(

@@ -43,7 +43,14 @@ STICKY = {"Atari": "sticky actions 0.25", "MinAtar": "sticky actions 0.1"}
 """By suite; the others have none."""
 PUBLISHED_STEPS = 250_000
 """Agent steps of an iteration of published Atari curves."""
-UNSEEN = {"env", "seed", "save_every", "replay_file", "evaluation_episodes", "evaluation_epsilon"}
+UNSEEN = {
+    "env",
+    "seed",
+    "save_every",
+    "checkpoint_every",
+    "evaluation_episodes",
+    "evaluation_epsilon",
+}
 """Fields of a config that do not change what an algorithm learns from an environment."""
 OWN = {"algorithm", "beta_schedule", "kappa", "beta", "sign", "shared_batch"}
 """Fields that belong to the algorithm: the rest is shared with its baseline."""
@@ -292,7 +299,7 @@ def _differences(config: Config) -> dict[str, str]:
             own["β"] = f"β={config.beta:g}"
         elif config.beta_schedule != "rate-updates":
             own["β"] = f"({config.beta_schedule})"
-        elif config.kappa not in (None, config.steps // 20):
+        elif config.kappa not in (None, config.default_kappa):
             own["β"] = f"κ={config.kappa}"
     if config.algorithm == "deep-sql" and config.sign != "sql":
         own["sign"] = f"({config.sign})"

@@ -8,8 +8,9 @@ is read.
 import json
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal, TypeGuard
 
@@ -23,7 +24,7 @@ SWEEP_FILE = "sweep.json"
 SWEEP_FORMAT = 1
 LARGEST_FILE = 256 * 2**20
 """Bytes of a file that is still read: 100 times the metrics of the paper's runs."""
-STATES = ("running", "finished", "diverged", "failed")
+STATES = ("running", "finished", "diverged", "interrupted", "failed")
 
 State = Literal["finished", "diverged", "unfinished"]
 
@@ -135,8 +136,8 @@ def read_sweep(directory: Path) -> Sweep:
         label, seeds = cell.get("label"), cell.get("seeds")
         if not isinstance(label, str) or not label or not isinstance(seeds, list):
             raise UserError(f"{where}: label {label!r} and seeds {seeds!r}, expected both")
-        config = Config.from_dict({**cell["config"], "seed": 0}, where)
-        _check_texts(config, file)
+        fields = {**cell["config"], "seed": 0}
+        config = _checked(partial(Config.from_dict, fields, where), file)
         labels[config.env, settings(config)] = label
         expected += len(seeds)
     return Sweep(directory, **texts, labels=labels, expected=expected)
@@ -145,11 +146,7 @@ def read_sweep(directory: Path) -> Sweep:
 def read_run(path: Path, sweep: Sweep | None = None) -> tuple[Run, str]:
     """A run directory, and what is odd about it, if anything; UserError if it cannot be used."""
     file = path / "config.json"
-    try:
-        config = Config.from_json(_text(file), str(file))
-    except RecursionError:
-        raise UserError(f"{file}: not a run's config") from None
-    _check_texts(config, file)
+    config = _checked(lambda: Config.from_json(_text(file), str(file)), file)
     steps, scores, odd = _read_metrics(path / "metrics.jsonl")
     status, diverged_at, problem = _read_status(path / "status.json")
     odd = odd or problem
@@ -181,11 +178,20 @@ def read_run(path: Path, sweep: Sweep | None = None) -> tuple[Run, str]:
     return run, odd or problem
 
 
-def _check_texts(config: Config, file: Path) -> None:
+def _checked(make: Callable[[], Config], file: Path) -> Config:
+    """A config whose texts are texts; whatever is wrong with it names the file."""
+    try:
+        config = make()
+    except UserError as error:
+        text = str(error)
+        raise UserError(text if text.startswith(str(file)) else f"{file}: {text}") from None
+    except RecursionError:
+        raise UserError(f"{file}: not a run's config") from None
     for name in ("algorithm", "env", "preset"):
         value = getattr(config, name)
         if not isinstance(value, str):
             raise UserError(f"{file}: {name}: {value!r}, expected a text")
+    return config
 
 
 def _text(file: Path) -> str:
