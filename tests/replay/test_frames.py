@@ -257,3 +257,51 @@ def test_a_full_replay_of_a_million_transitions_in_7_3_gigabytes_and_quick_to_sa
         f"minibatch of 32 in {milliseconds:.2f} ms"
     )
     assert milliseconds < 10
+
+
+@pytest.mark.slow
+def test_a_checkpoint_of_a_full_atari_replay_takes_under_a_second_and_no_memory(tmp_path):
+    """A million transitions in files, a checkpoint every 5,000; with the paper's networks' bytes."""
+    import time
+
+    from movi.replay.interface import slack_of
+    from movi.training.checkpoint import Checkpoints, Saved
+
+    def anonymous():
+        status = Path("/proc/self/status").read_text()
+        return int(status.split("RssAnon:")[1].split()[0]) * 1024
+
+    slack = slack_of(10**6, 5_000)
+    replay = FrameReplay(10**6, ATARI, slack=slack, directory=tmp_path / "replay")
+    checkpoints = Checkpoints(tmp_path)
+    frames = np.random.default_rng(0).integers(1, 256, (64, 84, 84), dtype=np.uint8)
+    networks = {"networks": np.random.default_rng(1).random(8 * 1_690_000).astype(np.float32)}
+    stack, times, before = np.zeros((4, 84, 84), np.uint8), [], 0
+    for k in range(1_100_000):
+        after = np.stack([*stack[1:], frames[k % 64]])
+        ended = k % 1_000 == 999
+        replay.add(0, Transition(stack, k % 4, 1.0, 0.99, after), ended)
+        stack = np.zeros_like(stack) if ended else after
+        if (k + 1) % 5_000 == 0:
+            start = time.perf_counter()
+            moment = replay.moment()
+            sealed = time.perf_counter()
+            checkpoints.write(k + 1, Saved(networks, {"replay": moment}))
+            times.append((sealed - start, time.perf_counter() - start))
+            before = before or anonymous()
+    assert len(replay) == 10**6
+    extra = anonymous() - before
+    del replay
+    start = time.perf_counter()
+    again = FrameReplay(10**6, ATARI, slack=slack, directory=tmp_path / "replay", new=False)
+    again.restore(moment)
+    opened = time.perf_counter() - start
+    ring, whole = np.array(times[-20:]).T
+    print(
+        f"replay: mean {ring.mean():.2f} s, longest {ring.max():.2f} s; with networks: "
+        f"mean {whole.mean():.2f} s, longest {whole.max():.2f} s; memory {extra / 1e6:.0f} MB more; "
+        f"opened and checked in {opened:.1f} s"
+    )
+    assert np.median(whole) < 1
+    assert extra < 50e6
+    assert len(again) == 10**6

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -14,27 +13,16 @@ from movi.cli import main
 from movi.sweeps.files import read_sweep, run_directory
 from movi.sweeps.named import NAMED
 from movi.training.run_directory import read_metrics
-
-TOML = """
-environments = ["gymnax/CartPole-v1", "CartPole-v1"]
-seeds = 2
-
-[[algorithms]]
-algorithm = "momentum-dqn"
-label = "momentum β=0.5"
-beta_schedule = "constant"
-beta = 0.5
-
-[config]
-steps = 2000
-iteration_steps = 250
-checkpoint_every = 300
-learning_starts = 100
-replay_capacity = 500
-batch_size = 8
-hidden = [8]
-evaluation_episodes = 2
-"""
+from movi.training.train import train
+from tests.sweeps.sweep_processes import (
+    TOML,
+    environment,
+    fingerprint,
+    results,
+    rows,
+    wait_for,
+    workers_of,
+)
 
 
 @pytest.fixture(scope="module")
@@ -45,17 +33,6 @@ def cache(tmp_path_factory):
 @pytest.fixture
 def compiled(cache):
     return environment(cache)
-
-
-def environment(cache):
-    """A program is compiled once, whatever process asks for it."""
-    return {
-        **os.environ,
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        "COLUMNS": "200",
-    }
 
 
 @pytest.fixture
@@ -73,51 +50,6 @@ def movi(compiled, tmp_path):
         )
 
     return call
-
-
-def results(directory):
-    """Everything that a sweep found out, as bytes, by file."""
-    names = ("config.json", "metrics.jsonl", "evaluation.json", "agent.safetensors", "status.json")
-    return {
-        file.relative_to(directory): file.read_bytes()
-        for name in names
-        for file in sorted(directory.glob(f"runs/**/{name}"))
-    }
-
-
-def fingerprint(directory):
-    """When each file of a finished run was written."""
-    return {
-        file: file.stat().st_mtime_ns
-        for status in directory.glob("runs/**/status.json")
-        if json.loads(status.read_text())["status"] == "finished"
-        for file in status.parent.iterdir()
-        if file.is_file()
-    }
-
-
-def wait_for(condition, seconds=120):
-    end = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.02)
-
-
-def processes_of(directory):
-    """The workers that work on a directory, by their process ids."""
-    found = []
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            words = (entry / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"movi.sweeps.worker" in words and os.fsencode(str(directory)) in words:
-            found.append(int(entry.name))
-    return found
-
-
-def rows(directory):
-    return sum(len(f.read_text().splitlines()) for f in directory.glob("runs/**/metrics.jsonl"))
 
 
 @pytest.fixture(scope="module")
@@ -165,17 +97,14 @@ def test_a_sweep_leaves_one_ordinary_run_directory_per_run(undisturbed):
     )
 
 
-def test_a_run_of_a_sweep_is_the_run_of_its_config(undisturbed, movi, tmp_path):
+def test_a_run_of_a_sweep_is_the_run_of_its_config(undisturbed, tmp_path):
     out, _ = undisturbed
-    run = out / "runs/CartPole-v1/momentum-beta-0.5/seed-1"
-    words = "--seed 1 --steps 2000 --iteration-steps 250 --checkpoint-every 300 --batch-size 8"
-    words += " --learning-starts 100 --replay-capacity 500 --hidden 8 --evaluation-episodes 2"
-    words += " --beta-schedule constant --beta 0.5"
-    done = movi("train", "momentum-dqn", "--env", "CartPole-v1", "--out", "single", *words.split())
-    assert done.returncode == 0, done.stderr
-    single = tmp_path / "single"
+    cell = read_sweep(out).sweep.cells[1]
+    assert cell.env == "CartPole-v1"
+    train(cell.config_of(1), tmp_path / "single")
     for name in ("config.json", "metrics.jsonl", "evaluation.json", "agent.safetensors"):
-        assert (single / name).read_bytes() == (run / name).read_bytes(), name
+        single = (tmp_path / "single" / name).read_bytes()
+        assert single == (run_directory(out, cell, 1) / name).read_bytes(), name
 
 
 def test_a_complete_sweep_is_not_repeated(undisturbed, movi):
@@ -208,33 +137,31 @@ def test_a_changed_matrix_is_refused_with_the_difference(
     assert results(out) == before
 
 
-@pytest.mark.parametrize("victim", ["driver", "worker"])
-def test_a_sweep_that_is_killed_goes_on_to_the_same_results(undisturbed, movi, tmp_path, victim):
+def test_a_sweep_that_is_killed_goes_on_to_the_same_results(undisturbed, movi, tmp_path):
     (tmp_path / "mine.toml").write_text(TOML)
     out = tmp_path / "out"
     words = ("sweep", "mine.toml", "--out", "out", "--workers", 2)
     driver = movi(*words, start=True)
     try:
-        wait_for(lambda: rows(out) >= 3 and processes_of(Path("out")))
-        workers = processes_of(Path("out"))
-        if victim == "driver":
-            driver.kill()
-            driver.wait()
-            wait_for(lambda: not processes_of(Path("out")), 60)  # no orphans
-            before = fingerprint(out)
-            said = movi("status", "out").stdout
-            assert "nobody works on it" in " ".join(said.split())
-            done = movi(*words)
-            assert (done.returncode, done.stderr) == (0, "")
-            assert before.items() <= fingerprint(out).items()  # nothing finished is repeated
-        else:
-            os.kill(workers[0], signal.SIGKILL)
-            said, _ = driver.communicate(timeout=200)
-            assert driver.returncode == 0
-            assert "(attempt 2)" in said
+        wait_for(lambda: rows(out) >= 3)
+        victim = wait_for(lambda: workers_of("out"))[0]
+        os.kill(victim, signal.SIGKILL)
+        while "(attempt 2)" not in driver.stdout.readline():
+            assert driver.poll() is None
+        wait_for(lambda: rows(out) >= 9)
+        assert workers_of("out")
+        driver.kill()
+        driver.wait()
+        wait_for(lambda: not workers_of("out"), 60)  # no orphans
     finally:
         driver.kill()
         driver.wait()
+    before = fingerprint(out)
+    assert len(before) < len(fingerprint(undisturbed[0]))
+    assert "nobody works on it" in " ".join(movi("status", "out").stdout.split())
+    done = movi(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert before.items() <= fingerprint(out).items()  # nothing finished is repeated
     assert results(out) == results(undisturbed[0])
 
 
@@ -294,7 +221,7 @@ def test_an_interrupt_stops_a_sweep_with_checkpoints(movi, tmp_path):
     finally:
         driver.kill()
         driver.wait()
-    assert not processes_of(Path("out"))
+    assert not workers_of("out")
     states = [json.loads(f.read_text())["status"] for f in tmp_path.glob("out/runs/**/status.json")]
     assert set(states) == {"interrupted"}
     assert list(tmp_path.glob("out/runs/**/checkpoint/*.safetensors"))

@@ -150,7 +150,7 @@ class GymnasiumVector:
         lengths = snapshot["lengths"].astype(np.int64)
         logs = np.split(snapshot["actions"], np.cumsum(lengths)[:-1])
         wait, longest = lengths.max() - lengths, int(lengths.max())
-        self._begin(self._all, self._episode_seeds())
+        self._observation = self._begin(self._all, self._episode_seeds())
         for t in range(longest + 1):
             starting = wait == t
             if t > 0 and starting.any():

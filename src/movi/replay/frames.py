@@ -189,6 +189,8 @@ class FrameReplay:
         self._transitions.verify(first, added)
         for start, stop in self._pieces(oldest, written):
             self._images.verify(start, stop)
+        if self._frames[ZEROS].any():
+            raise Damaged("replay: the frame before an episode's first is not zeros")
         self._user[:] = -1
         for t in range(first, added, 2**16):
             block = np.arange(t, min(t + 2**16, added))

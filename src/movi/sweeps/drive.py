@@ -10,6 +10,7 @@ from movi.errors import UserError
 from movi.replay.memory import readable
 from movi.sweeps.files import (
     SWEEP_FILE,
+    Stored,
     log_file,
     progress_file,
     read_sweep,
@@ -32,6 +33,7 @@ from movi.sweeps.plan import (
 from movi.sweeps.progress import write_failure
 from movi.sweeps.status import ENDED, RunStatus, job_status
 from movi.training.config import Config
+from movi.version import __version__
 
 
 @dataclass(frozen=True)
@@ -47,7 +49,7 @@ class Failure:
 Say = Callable[[str], None]
 
 
-def existing(sweep: Sweep | None, directory: Path) -> Sweep | None:
+def existing(sweep: Sweep | None, directory: Path) -> Stored | None:
     """The matrix that a directory already has, if it is this one; None if it has none."""
     if directory.exists() and not directory.is_dir():
         raise UserError(f"out: {directory} is a file, expected a directory")
@@ -59,7 +61,8 @@ def existing(sweep: Sweep | None, directory: Path) -> Sweep | None:
                 f"out: {directory} holds files but no sweep, expected a new or empty directory"
             )
         return None
-    stored = read_sweep(directory).sweep
+    found = read_sweep(directory)
+    stored = found.sweep
     if sweep is not None:
         if (stored.name, stored.scale) != (sweep.name, sweep.scale):
             raise UserError(
@@ -71,7 +74,7 @@ def existing(sweep: Sweep | None, directory: Path) -> Sweep | None:
             raise UserError(
                 f"out: {directory} holds another matrix: {changed}; take another directory"
             )
-    return stored
+    return found
 
 
 def _read_config(path: Path) -> Config:
@@ -144,6 +147,8 @@ class Begin:
     """Whether the directory has it already, so that its grouping is settled."""
     jobs: tuple[Job, ...]
     """What is not complete; of a sweep that has begun."""
+    version: str
+    """Of movi, that began it."""
 
     @property
     def complete(self) -> bool:
@@ -155,11 +160,12 @@ def begin(sweep: Sweep | None, directory: Path) -> Begin:
     """Looks at what there is; ``None`` continues the sweep of the directory."""
     stored = existing(sweep, directory)
     if stored is not None:
-        left = tuple(left_over(directory, stored))
-        return Begin(stored, needs_of(stored) if left else (), True, left)
+        left = tuple(left_over(directory, stored.sweep))
+        needs = needs_of(stored.sweep) if left else ()
+        return Begin(stored.sweep, needs, True, left, stored.version)
     assert sweep is not None
     needs = needs_of(sweep)
-    return Begin(grouped(sweep, needs), needs, False, ())
+    return Begin(grouped(sweep, needs), needs, False, (), __version__)
 
 
 def nothing_left(start: Begin, say: Say) -> list[Failure]:
@@ -182,6 +188,9 @@ def settle(
         return []
     if not start.begun:
         write_sweep(directory, plan.sweep, command)
+    if start.version != __version__:
+        say(f"version      begun with movi {start.version}, goes on with {__version__}")
+    say(f"progress     movi status {directory} --watch")
     return jobs
 
 

@@ -38,9 +38,6 @@ class Listener:
     def ended(self, job: Job, reason: str) -> None:
         """No worker will go on with it; the reason is empty if it did all it was to do."""
 
-    def look(self) -> None:
-        """Now and then."""
-
 
 def start_worker(directory: Path, job: Job, cores: str) -> subprocess.Popen[bytes]:
     """A worker process; it stops when this process ends or closes its standard input."""
@@ -74,7 +71,6 @@ def run_local(
                     busy.append(_Worker(job, slot, start_worker(directory, job, cores)))
                     listener.started(job, attempts[job])
                 time.sleep(LOOK)
-                listener.look()
                 for worker in [w for w in busy if w.process.poll() is not None]:
                     busy.remove(worker)
                     free.append(worker.slot)

@@ -10,6 +10,7 @@ import socket
 import threading
 import time
 from collections import deque
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -78,11 +79,13 @@ class Progress:
         self._thread.join()
         if self._state == "running":
             self._state = "stopped"
-        self._write()
+        with suppress(OSError):  # a full disk is the runs' to speak of
+            self._write()
 
     def _keep_fresh(self) -> None:
         while not self._over.wait(PERIOD):
-            self._write()
+            with suppress(OSError):
+                self._write()
 
     def _write(self) -> None:
         now = time.monotonic()

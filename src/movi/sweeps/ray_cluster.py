@@ -58,6 +58,8 @@ def run_on_ray(
     for name, value in (("cpus", cpus), ("gpus", gpus)):
         if not 0 <= value < math.inf or (name == "cpus" and value == 0):
             raise UserError(f"{name}: {value}, expected a number above 0")
+    if address not in ("local", "auto"):
+        require_listening(address)
     directory = directory.absolute()
     start = begin(sweep, directory)
     if start.complete:
@@ -90,8 +92,6 @@ def connected(address: str) -> Iterator[Any]:
         import ray
     except ModuleNotFoundError:
         raise UserError("--ray needs the extra `ray`: pip install 'movi[ray]'") from None
-    if address not in ("local", "auto"):
-        require_listening(address)
     quiet: Any = {"log_to_driver": False, "logging_level": "error"}
     try:
         if address == "local":

@@ -80,6 +80,7 @@ def train_seeds(
     watcher = watcher or Watcher()
     if len(set(seeds)) != len(seeds) or not seeds:
         raise UserError(f"seeds: {list(seeds)}, expected at least one, all different")
+    asked, own_network = config, network
     paths = None if outs is None else [Path(out) for out in outs]
     configs = [replace(config, seed=seed) for seed in seeds]
     for i, path in enumerate(paths or ()):
@@ -92,7 +93,7 @@ def train_seeds(
     config = configs[0]
     ended = [path for path, own in zip(paths or (), configs) if _has_ended(path, own)]
     if paths and len(ended) == len(seeds):
-        return [Result(**result_of(path, network)) for path in paths]
+        return [Result(**result_of(path, own_network)) for path in paths]
     algorithm = algorithm or deep_algorithm(config.algorithm, config.sign)
     environment = environment or make_gymnax(config.env)
     spaces = environment.spaces
@@ -110,12 +111,12 @@ def train_seeds(
     if ended and paths and not together:  # each is a run of its own: only the others go on
         rest = [i for i, path in enumerate(paths) if path not in ended]
         new = train_seeds(
-            config,
+            asked,
             [seeds[i] for i in rest],
             [paths[i] for i in rest],
             algorithm=algorithm,
             environment=environment,
-            network=network,
+            network=own_network,
             optimiser=optimiser,
             vectorised=False,
             watcher=watcher,
@@ -123,7 +124,7 @@ def train_seeds(
         )
         results = {i: new[j] for j, i in enumerate(rest)}
         return [
-            results[i] if i in results else Result(**result_of(path, network))
+            results[i] if i in results else Result(**result_of(path, own_network))
             for i, path in enumerate(paths)
         ]
     learner = learner_of(config, algorithm, network, optimiser, spaces)
@@ -200,10 +201,8 @@ class _Runs:
         """
         self._directories = directories
         self._begin(row)
-        with said_how_it_ended(
-            [d for i, d in enumerate(directories) if i not in self._results],
-            lambda: self._loop.step,
-        ):
+        ended = self._results.__contains__
+        with said_how_it_ended(directories, lambda: self._loop.step, ended):
             return self._finish()
 
     def _begin(self, row: ObservationSpace) -> None:

@@ -85,12 +85,15 @@ class Keeper:
 
 @contextmanager
 def said_how_it_ended(
-    directories: Sequence[RunDirectory], step: Callable[[], int]
+    of_all: Sequence[RunDirectory],
+    step: Callable[[], int],
+    ended: Callable[[int], bool] = lambda i: False,
 ) -> Iterator[None]:
     """Whatever stops runs before their end is in their status, and how to go on in the line."""
     try:
         yield
     except BaseException as error:
+        directories = [directory for i, directory in enumerate(of_all) if not ended(i)]
         stopped = isinstance(error, KeyboardInterrupt | Interrupted)
         for directory in directories:
             with suppress(UserError):  # a full disk: the status stays "running"
@@ -99,7 +102,7 @@ def said_how_it_ended(
                 else:
                     directory.status("failed", step(), repr(error))
         if directories and isinstance(error, Interrupted | Unwritable):
-            line = f"{error}; {_how_to_go_on(directories)}"
+            line = f"{error}; {_how_to_go_on(of_all)}"
             if isinstance(error, Interrupted):
                 raise Interrupted(line, error.signal) from None
             raise Unwritable(line) from None

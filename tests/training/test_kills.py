@@ -1,0 +1,173 @@
+"""SIGKILL at random instants: the run that went on equals the one that was never stopped."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+from dataclasses import asdict
+from pathlib import Path
+
+import pytest
+
+import movi
+from movi.training.checkpoint import Checkpoints
+from movi.training.config import Config
+from movi.training.run_directory import read_metrics
+
+RESULTS = ("metrics.jsonl", "agent.safetensors", "evaluation.json", "config.json")
+TINY = {
+    "steps": 900,
+    "iteration_steps": 250,
+    "learning_starts": 50,
+    "replay_capacity": 200,
+    "sync_period": 30,
+    "epsilon_warmup": 50,
+    "epsilon_decay": 300,
+    "batch_size": 8,
+    "update_period": 2,
+    "hidden": (8,),
+    "evaluation_episodes": 2,
+    "checkpoint_every": 60,
+    "save_every": 300,
+}
+ATARI = {
+    **TINY,
+    "steps": 160,
+    "iteration_steps": 50,
+    "checkpoint_every": 20,
+    "replay_capacity": 100,
+    "batch_size": 2,
+    "update_period": 8,
+    "network": "mlp",
+    "evaluation_episodes": 0,
+}
+SEEDS = [3, 4]
+KINDS = {
+    "host": (Config("momentum-dqn", "CartPole-v1", **TINY), None),
+    "host, three environments": (Config("deep-sql", "CartPole-v1", num_envs=3, **TINY), None),
+    "fused": (Config("momentum-dqn", "gymnax/CartPole-v1", **TINY), None),
+    "fused, two seeds": (Config("dqn", "gymnax/CartPole-v1", num_envs=2, **TINY), SEEDS),
+    "atari": (Config("momentum-dqn", "ALE/Breakout-v5", **ATARI), None),
+}
+
+
+class Zygote:
+    """Runs jobs in processes that can be killed; see zygote.py."""
+
+    def __init__(self, directory):
+        environment = {
+            **os.environ,
+            "PYTHONPATH": str(Path(movi.__file__).parents[1]),
+            "JAX_COMPILATION_CACHE_DIR": str(directory / "compiled"),
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+            "PYTHONWARNINGS": "ignore",
+        }
+        self.errors = (directory / "errors").open("w+")
+        self.process = subprocess.Popen(
+            [sys.executable, str(Path(__file__).with_name("zygote.py"))],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.errors,
+            text=True,
+            env=environment,
+        )
+
+    def run(self, config, out, seeds, **kill):
+        """The exit status of a run, and its seconds."""
+        fields = {**asdict(config), "hidden": list(config.hidden)}
+        job = {"config": fields, "out": str(out), "seeds": seeds, **kill}
+        self.process.stdin.write(json.dumps(job) + "\n")
+        self.process.stdin.flush()
+        answer = json.loads(self.process.stdout.readline())
+        return os.waitstatus_to_exitcode(answer["status"]), answer["seconds"]
+
+    def said(self):
+        self.errors.seek(0)
+        return self.errors.read()
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait(60)
+        self.errors.close()
+
+
+@pytest.fixture(scope="module")
+def zygote(tmp_path_factory):
+    process = Zygote(tmp_path_factory.mktemp("zygote"))
+    yield process
+    process.close()
+
+
+def directories(out, seeds):
+    return [out] if seeds is None else [out / f"seed-{seed}" for seed in seeds]
+
+
+def assert_equal_runs(ours, theirs):
+    """Every row, every final parameter, every copy, optimiser state and counter."""
+    for name in RESULTS:
+        if (theirs / name).exists():
+            assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
+    a, b = Checkpoints(ours), Checkpoints(theirs)
+    step = b.steps()[-1]
+    assert a.steps()[-1] == step == read_metrics(ours)[-1]["step"]
+    ours, theirs = a.read(step), b.read(step)
+    assert ours.state == theirs.state
+    assert ours.arrays.keys() == theirs.arrays.keys()
+    for name, array in theirs.arrays.items():
+        assert ours.arrays[name].tobytes() == array.tobytes(), name
+
+
+def kill_and_compare(zygote, tmp_path, kind, kills, seed=0):
+    config, seeds = KINDS[kind]
+    rng = random.Random(f"{kind} {seed}")
+    assert zygote.run(config, tmp_path / "whole", seeds)[0] == 0, zygote.said()
+    whole = zygote.run(config, tmp_path / "again", seeds)[1]  # with everything compiled
+    uncut = directories(tmp_path / "whole", seeds)
+    killed = ends = 0
+    out = tmp_path / "killed-0"
+    while killed < kills:
+        if rng.random() < 0.5:
+            how = {"sync": rng.randint(1, 120)}
+        else:
+            how = {"delay": rng.uniform(0, whole)}
+        status, _ = zygote.run(config, out, seeds, **how)
+        assert status in (0, -signal.SIGKILL), zygote.said()
+        killed += status != 0
+        if status == 0:
+            ends += 1
+            for ours, theirs in zip(
+                directories(out, seeds), directories(tmp_path / "whole", seeds)
+            ):
+                assert_equal_runs(ours, theirs)
+            out = tmp_path / f"killed-{ends}"
+    assert zygote.run(config, out, seeds)[0] == 0, zygote.said()
+    for ours, theirs in zip(directories(out, seeds), uncut):
+        assert_equal_runs(ours, theirs)
+    return killed
+
+
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [("host", 11), ("host, three environments", 4), ("fused", 4), ("fused, two seeds", 3)],
+)
+def test_a_run_killed_again_and_again_equals_the_one_that_was_not(zygote, tmp_path, kind, kills):
+    """Twenty-two kills altogether, half of them aimed at what puts files on the disk."""
+    assert kill_and_compare(zygote, tmp_path, kind, kills) == kills
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "kills"),
+    [
+        ("host", 30),
+        ("host, three environments", 20),
+        ("fused", 30),
+        ("fused, two seeds", 20),
+        ("atari", 10),
+    ],
+)
+def test_a_hundred_kills(zygote, tmp_path, kind, kills):
+    assert kill_and_compare(zygote, tmp_path, kind, kills, seed=1) == kills
