@@ -21,13 +21,14 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "movi needs Python 3.11 or newer, $(PYTHON) is %d.%d; try make PYTHON=python3.12" % sys.version_info[:2])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[atari,gymnax,report,video,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[atari,gymnax,ray,report,video,dev]'
 	@touch $(READY)
 
 reproduce: $(READY)
 	$(BIN)/movi garnets compare --out $(RESULTS)
 	$(BIN)/movi garnets assumption --out $(RESULTS)
 	$(BIN)/movi garnets bounds --out $(RESULTS)
+	$(BIN)/movi sweep examples/cartpole.toml --out $(RESULTS)/deep
 	$(BIN)/movi report $(RESULTS)
 
 lint: $(READY)

@@ -11,9 +11,9 @@ pytest.importorskip("ale_py")
 from movi.agents.networks import MLP, ActionValues
 from movi.cli import main, parse
 from movi.envs import make_atari
-from movi.experiments.atari import EXPERIMENTS, GAMES, PAPER
 from movi.replay import FrameReplay, UniformReplay
 from movi.spaces import ObservationSpace
+from movi.sweeps.named import named_sweep
 from movi.training.config import Config
 from movi.training.presets import preset_fields
 from movi.training.train import train
@@ -139,9 +139,8 @@ def test_the_command_of_the_paper_is_the_papers_experiment():
     )
     assert words == "train"
     config = Config(**{name: getattr(command, name) for name in Config.__dataclass_fields__})
-    assert config == next(
-        c for c in PAPER.configs(["Seaquest"], [0]) if c.algorithm == "momentum-dqn"
-    )
+    cells = {(c.env, c.label): c for c in named_sweep("paper-atari", "paper").cells}
+    assert config == cells["ALE/Seaquest-v5", "momentum-dqn"].config_of(0)
     expected = {
         "steps": 200 * 250_000,
         "iteration_steps": 250_000,
@@ -172,21 +171,11 @@ def test_the_command_of_the_paper_is_the_papers_experiment():
 
 
 def test_epsilon_and_beta_of_the_papers_preset():
-    config = next(PAPER.configs())
+    config = Config("momentum-dqn", "ALE/Pong-v5", **preset_fields("paper"))
     epsilon = {0: 1.0, 20_000: 1.0, 145_000: 0.505, 270_000: 0.01, 50_000_000: 0.01}
     assert {k: pytest.approx(config.epsilon_of(k)) for k in epsilon} == epsilon
     beta = {0: 0, 2_499_999: 0, 2_500_000: 1 / 2, 5_000_000: 2 / 3, 47_500_000: 19 / 20}
     assert {k: pytest.approx(config.beta_of(k)) for k in beta} == beta
-
-
-def test_the_experiments_are_declared_as_data():
-    configs = list(PAPER.configs())
-    assert len(configs) == 20 * 4 * 5
-    assert len({(c.env, c.algorithm, c.seed) for c in configs}) == 400
-    assert len(GAMES) == 20
-    assert {c.preset for c in EXPERIMENTS["atari-modern"].configs()} == {"modern"}
-    fixed = list(EXPERIMENTS["atari-beta-0.9"].configs(["Asterix"], [0]))
-    assert [c.beta_of(10**7) for c in fixed] == [0.9]
 
 
 def test_train_evaluate_and_record_from_the_command_line(tmp_path, capsys, monkeypatch):

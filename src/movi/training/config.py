@@ -7,7 +7,8 @@ loading a config changes nothing.
 
 import json
 from dataclasses import MISSING, asdict, dataclass, fields
-from typing import Any, Literal
+from numbers import Real
+from typing import Any, Literal, get_args, get_origin
 
 from movi.errors import UserError
 from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Schedule
@@ -103,6 +104,16 @@ class Config:
 
     def __post_init__(self) -> None:
         """Checks every field."""
+        for field in fields(self):
+            known, value = get_args(field.type), getattr(self, field.name)
+            if field.type is bool and not isinstance(value, bool):
+                raise UserError(f"{field.name}: {value!r}, expected true or false")
+            number = isinstance(value, Real) and not isinstance(value, bool)
+            if field.type is float and not number:
+                raise UserError(f"{field.name}: {value!r}, expected a number")
+            if get_origin(field.type) is Literal and value not in known:
+                expected = ", ".join(known)
+                raise UserError(f"{field.name}: {value!r}, expected one of {expected}")
         for name in _POSITIVE:
             _check_integer(name, getattr(self, name), 1)
         for name in _NATURAL:

@@ -11,6 +11,10 @@ from movi.files import writing
 LOCK_FILE = "lock"
 
 
+class InUse(UserError):
+    """Another process has the run."""
+
+
 class Lock:
     """Held until it is released or the process dies, whichever way: a stale one holds nobody up.
 
@@ -29,7 +33,7 @@ class Lock:
             except BlockingIOError:
                 owner = os.read(self._number, 200).decode(errors="replace").strip()
                 os.close(self._number)
-                raise UserError(
+                raise InUse(
                     f"{directory}: in use by {owner or 'another process'}; expected one process "
                     "per run directory"
                 ) from None

@@ -1,0 +1,142 @@
+"""The commands ``sweep`` and ``status``."""
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from movi.errors import UserError
+
+if TYPE_CHECKING:
+    from movi.sweeps.matrix import Sweep
+
+
+@dataclass(frozen=True)
+class RunSweep:
+    """Run a matrix of training runs, or continue it; finished runs are not repeated."""
+
+    name: Positional[Annotated[str | None, arg(metavar="NAME")]] = None
+    """paper-atari, paper-beta, minatar, minatar-beta or optimisers; or a file (.toml or .json) with
+    a matrix of your own; left out, it continues what --out holds."""
+    out: Annotated[Path | None, arg(metavar="DIR")] = None
+    """The sweep's directory, new or empty, or one to continue (default: sweeps/NAME-SCALE)."""
+    scale: Literal["quick", "laptop", "paper"] | None = None
+    """Of a sweep by name. quick only shows that everything works: its numbers mean nothing. laptop
+    takes a night on two cores. paper is the protocol in full. See docs/sweeps.md."""
+    workers: Annotated[int | None, arg(metavar="N")] = None
+    """Processes at once, the cores divided among them (default: one per core, as memory allows)."""
+    ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
+    """Run on the Ray cluster at this address instead; local: on a Ray started here, for this."""
+    cpus: Annotated[float | None, arg(metavar="N")] = None
+    """With --ray: CPUs per task (default: 1)."""
+    gpus: Annotated[float | None, arg(metavar="N")] = None
+    """With --ray: GPUs per task (default: 0); 0.5 lets two tasks share one."""
+    dry_run: bool = False
+    """Say what would be done, and do nothing."""
+
+    def execute(self) -> None:
+        """Run, and name the runs that failed."""
+        from movi.sweeps.drive import run_sweep, to_stdout
+
+        for name in ("cpus", "gpus"):
+            if self.ray is None and getattr(self, name) is not None:
+                raise UserError(f"{name}: only with --ray")
+        if self.ray is not None and self.workers is not None:
+            raise UserError("workers: not with --ray; --cpus says how many a task takes")
+        sweep, out = self._sweep(), self.out
+        if out is None:
+            if sweep is None:
+                raise UserError("sweep: nothing, expected a name, a file, or --out to continue")
+            out = Path("sweeps") / (f"{sweep.name}-{self.scale}" if self.scale else sweep.name)
+        words = ["movi", "sweep", *([self.name] if self.name else [])]
+        words += ["--scale", self.scale] if self.scale else []
+        command = " ".join(words)
+        if self.ray is None:
+            failures = run_sweep(
+                sweep,
+                out,
+                workers=self.workers,
+                command=command,
+                dry_run=self.dry_run,
+                say=to_stdout,
+            )
+        else:
+            from movi.sweeps.ray_cluster import run_on_ray
+
+            failures = run_on_ray(
+                sweep,
+                out,
+                self.ray,
+                cpus=1.0 if self.cpus is None else self.cpus,
+                gpus=0.0 if self.gpus is None else self.gpus,
+                command=command,
+                dry_run=self.dry_run,
+                say=to_stdout,
+            )
+        for failure in failures:
+            run = failure.run
+            print(
+                f"movi: {run.env} {run.label} seed {run.seed} failed: {run.message} "
+                f"(log: {failure.log})",
+                file=sys.stderr,
+            )
+        if failures:
+            sys.exit(1)
+        if not self.dry_run:
+            print(f"results      {out}")
+
+    def _sweep(self) -> "Sweep | None":
+        if self.name is None:
+            if self.scale is not None:
+                raise UserError("scale: only with a sweep's name")
+            return None
+        if self.name.endswith((".toml", ".json")):
+            from movi.sweeps.files import read_sweep_file
+
+            if self.scale is not None:
+                raise UserError(f"scale: {self.scale!r}, but a file has none: it says everything")
+            return read_sweep_file(Path(self.name))
+        from movi.sweeps.named import named_sweep
+
+        sweep = named_sweep(self.name, self.scale or "quick")
+        if self.scale is None:
+            raise UserError(f"sweep {self.name}: no --scale, expected quick, laptop or paper")
+        return sweep
+
+
+@dataclass(frozen=True)
+class ShowStatus:
+    """Show how the runs of a sweep stand: progress, speed, time left."""
+
+    directory: Positional[Annotated[Path, arg(metavar="DIR")]]
+    """Of a sweep, or any directory with runs in it."""
+    watch: bool = False
+    """Show it again and again, until all runs have ended or you interrupt it."""
+    every: Annotated[float, arg(metavar="SECONDS")] = 2.0
+    """With --watch: how often."""
+
+    def execute(self) -> None:
+        """Print the table."""
+        if not 0.1 <= self.every <= 3600:
+            raise UserError(f"every: {self.every}, expected seconds from 0.1 to 3600")
+        from rich.console import Console
+        from rich.live import Live
+
+        from movi.sweeps.status import overview, table
+
+        seen = overview(self.directory)
+        console = Console() if sys.stdout.isatty() else Console(width=160)
+        if not self.watch:
+            console.print(table(seen))
+            return
+        try:
+            with Live(table(seen), console=console, auto_refresh=False) as live:
+                while not seen.over:
+                    time.sleep(self.every)
+                    seen = overview(self.directory)
+                    live.update(table(seen), refresh=True)
+        except KeyboardInterrupt:
+            return

@@ -1,0 +1,128 @@
+"""A sweep on this machine: a pool of worker processes with the cores divided among them."""
+
+import signal
+import subprocess
+import sys
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import IO
+
+from movi.sweeps.files import log_file
+from movi.sweeps.matrix import Job
+from movi.sweeps.worker import GRACE, INTERRUPTED
+
+ATTEMPTS = 3
+"""How often a job is started whose worker is killed."""
+LOOK = 0.1
+"""Seconds between two looks at the workers."""
+
+
+@dataclass
+class _Worker:
+    job: Job
+    slot: int
+    process: subprocess.Popen[bytes]
+
+
+class Listener:
+    """Is told about jobs; this one ignores it."""
+
+    def started(self, job: Job, attempt: int) -> None:
+        """A worker has begun."""
+
+    def ended(self, job: Job, reason: str) -> None:
+        """No worker will go on with it; the reason is empty if it did all it was to do."""
+
+
+def start_worker(directory: Path, job: Job, cores: str) -> subprocess.Popen[bytes]:
+    """A worker process; it stops when this process ends or closes its standard input."""
+    log = log_file(directory, job)
+    log.parent.mkdir(parents=True, exist_ok=True)
+    words = [str(directory), str(job.index), str(job.seeds[0]), cores]
+    output: IO[bytes]
+    with log.open("ab") as output:
+        return subprocess.Popen(
+            [sys.executable, "-m", "movi.sweeps.worker", *words],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # an interrupt from the keyboard is the driver's to pass on
+        )
+
+
+def run_local(
+    directory: Path, jobs: Sequence[Job], shares: Sequence[Sequence[int]], listener: Listener
+) -> None:
+    """Runs the jobs, as many at once as there are shares of cores, until each has ended."""
+    waiting, attempts = deque(jobs), dict.fromkeys(jobs, 0)
+    free, busy = deque(range(len(shares))), list[_Worker]()
+    with _stopped_by_signals():
+        try:
+            while waiting or busy:
+                while waiting and free:
+                    job, slot = waiting.popleft(), free.popleft()
+                    attempts[job] += 1
+                    cores = ",".join(map(str, shares[slot]))
+                    busy.append(_Worker(job, slot, start_worker(directory, job, cores)))
+                    listener.started(job, attempts[job])
+                time.sleep(LOOK)
+                for worker in [w for w in busy if w.process.poll() is not None]:
+                    busy.remove(worker)
+                    free.append(worker.slot)
+                    reason = why_ended(worker.process)
+                    if reason and died(worker.process) and attempts[worker.job] < ATTEMPTS:
+                        waiting.appendleft(worker.job)
+                    else:
+                        listener.ended(worker.job, reason)
+        finally:
+            stop(worker.process for worker in busy)
+
+
+def died(process: "subprocess.Popen[bytes]") -> bool:
+    """Whether a worker was ended from outside, so that another may continue its work."""
+    assert process.returncode is not None
+    return process.returncode < 0 or process.returncode == INTERRUPTED
+
+
+def why_ended(process: "subprocess.Popen[bytes]") -> str:
+    """What ended a worker early; nothing if it came to its end."""
+    code = process.returncode
+    if code == 0:
+        return ""
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    return "interrupted" if code == INTERRUPTED else f"exit status {code}"
+
+
+def stop(processes: "Iterable[subprocess.Popen[bytes]]") -> None:
+    """Lets workers save their state, and ends those that take too long."""
+    left = [process for process in processes if process.poll() is None]
+    for process in left:
+        process.terminate()
+    end = time.monotonic() + GRACE
+    for process in left:
+        try:
+            process.wait(max(0.0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """SIGTERM stops the pool as an interrupt from the keyboard does."""
+
+    def interrupt(number: int, frame: FrameType | None) -> None:
+        raise KeyboardInterrupt
+
+    before: Callable[[int, FrameType | None], object] | int | None
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,242 @@
+"""A sweep as data: environments × variants of algorithms × seeds.
+
+A cell is one environment and one variant; its seeds differ in nothing else. Every run of a sweep
+has its place in the sweep's directory:
+
+    runs/MinAtar-Breakout/momentum-dqn-beta-0.5/seed-3/
+
+with the environment's id, the variant's label and the seed as their names.
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from pathlib import PurePosixPath
+from typing import Any
+
+from movi.errors import UserError
+from movi.training.config import LARGEST_STEP, Config
+from movi.training.presets import preset_fields, usual_preset
+
+AS_WRITTEN = "as written"
+"""The scale of a sweep from a user's file."""
+
+
+@dataclass(frozen=True)
+class Variant:
+    """An algorithm with options, under a label of its own."""
+
+    algorithm: str
+    """dqn, momentum-dqn, deep-sql or deep-dpp."""
+    label: str = ""
+    """Tells it from the sweep's other variants; by default the algorithm's name."""
+    preset: str | None = None
+    """In place of the sweep's."""
+    options: tuple[tuple[str, Any], ...] = ()
+    """Fields of the config that differ from the sweep's, such as (("beta", 0.5),)."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one variant on one environment: they differ in the seed alone."""
+
+    env: str
+    """The environment's id."""
+    label: str
+    """The variant's."""
+    seeds: tuple[int, ...]
+    """One run for each."""
+    config: Config
+    """Of the first seed's run."""
+    together: int = 1
+    """How many of the seeds one task takes, in one program."""
+
+    def config_of(self, seed: int) -> Config:
+        """The config of a seed's run."""
+        return replace(self.config, seed=seed)
+
+    def place(self, seed: int) -> PurePosixPath:
+        """A run's place below ``runs/`` (and its log's below ``logs/``)."""
+        return PurePosixPath(self.env.replace("/", "-"), slug(self.label), f"seed-{seed}")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A matrix of runs."""
+
+    name: str
+    """What it is called."""
+    scale: str
+    """quick, laptop or paper; or "as written", from a file."""
+    cells: tuple[Cell, ...]
+    """In the order in which they are run."""
+
+    def __post_init__(self) -> None:
+        """Checks that every run has a place of its own."""
+        if not self.cells:
+            raise UserError(f"sweep {self.name}: no runs, expected at least one")
+        seen: dict[PurePosixPath, Cell] = {}
+        for cell in self.cells:
+            _check_cell(cell)
+            other = seen.setdefault(cell.place(0).parent, cell)
+            if other is not cell:
+                raise UserError(
+                    f"label: {cell.label!r} on {cell.env} has the directory of {other.label!r} on "
+                    f"{other.env}, expected labels that differ in letters or digits"
+                )
+
+    @property
+    def runs(self) -> int:
+        """How many there are."""
+        return sum(len(cell.seeds) for cell in self.cells)
+
+    @property
+    def steps(self) -> int:
+        """Agent steps of all runs."""
+        return sum(len(cell.seeds) * cell.config.steps for cell in self.cells)
+
+
+@dataclass(frozen=True)
+class Job:
+    """What one worker process does: some seeds of a cell, together."""
+
+    index: int
+    """Of the cell in the sweep."""
+    cell: Cell
+    """The cell."""
+    seeds: tuple[int, ...]
+    """Some of its seeds."""
+
+    @property
+    def place(self) -> PurePosixPath:
+        """Of its log and its progress: that of its first run."""
+        return self.cell.place(self.seeds[0])
+
+    def __str__(self) -> str:
+        """For people."""
+        plural = "seeds" if len(self.seeds) > 1 else "seed"
+        return f"{self.cell.env} {self.cell.label}, {plural} {', '.join(map(str, self.seeds))}"
+
+
+def jobs_of(sweep: Sweep) -> Iterator[Job]:
+    """The jobs of a sweep, in its order."""
+    for index, cell in enumerate(sweep.cells):
+        for first in range(0, len(cell.seeds), cell.together):
+            yield Job(index, cell, cell.seeds[first : first + cell.together])
+
+
+def cross(
+    name: str,
+    environments: Sequence[str],
+    variants: Sequence[Variant],
+    seeds: Sequence[int],
+    *,
+    scale: str = AS_WRITTEN,
+    preset: str | None = None,
+    options: Mapping[str, Any] | None = None,
+) -> Sweep:
+    """Every variant on every environment with every seed.
+
+    Args:
+      name: of the sweep.
+      environments: ids.
+      variants: their labels all different.
+      seeds: all different.
+      scale: what the sweep's size is called.
+      preset: of every variant that has none of its own; by default the environment's usual one.
+      options: fields of the config that differ from the preset's; a variant's own come after them.
+
+    >>> sweep = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], range(3))
+    >>> sweep.runs, str(sweep.cells[1].place(2))
+    (6, 'CartPole-v1/deep-sql/seed-2')
+    """
+    return Sweep(
+        name,
+        scale,
+        tuple(
+            _cell(env, variant, tuple(seeds), preset, dict(options or {}))
+            for env in environments
+            for variant in variants
+        ),
+    )
+
+
+def _cell(
+    env: str, variant: Variant, seeds: tuple[int, ...], preset: str | None, options: dict[str, Any]
+) -> Cell:
+    chosen = preset_fields(variant.preset or preset or usual_preset(env))
+    own = {
+        **chosen,
+        **options,
+        **dict(variant.options),
+        "algorithm": variant.algorithm,
+        "env": env,
+        "seed": seeds[0] if seeds else 0,
+    }
+    label = variant.label or variant.algorithm
+    return Cell(env, label, seeds, Config.from_dict(own, f"{label} on {env}"))
+
+
+def slug(label: str) -> str:
+    """A label as a name of a directory.
+
+    >>> slug("momentum-dqn β=0.5"), slug("deep-sql (printed)")
+    ('momentum-dqn-beta-0.5', 'deep-sql-printed')
+    """
+    return re.sub(r"[^A-Za-z0-9.]+", "-", label.replace("β", "beta")).strip("-.")
+
+
+def _check_cell(cell: Cell) -> None:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:/+-]*", cell.env) or ".." in cell.env:
+        raise UserError(f"env: {cell.env!r}, expected an id such as MinAtar/Breakout")
+    if cell.env != cell.config.env:
+        raise UserError(f"env: {cell.env!r}, but its config says {cell.config.env!r}")
+    if not slug(cell.label) or not cell.label.isprintable():
+        raise UserError(f"label: {cell.label!r}, expected letters or digits")
+    for seed in cell.seeds:
+        if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= LARGEST_STEP:
+            raise UserError(f"seeds: {seed!r}, expected integers from 0 to {LARGEST_STEP}")
+    if not cell.seeds or len(set(cell.seeds)) != len(cell.seeds):
+        raise UserError(f"seeds: {list(cell.seeds)}, expected at least one, all different")
+    if not 1 <= cell.together <= len(cell.seeds):
+        raise UserError(
+            f"together: {cell.together}, expected an integer from 1 to {len(cell.seeds)}"
+        )
+
+
+def difference(old: Sweep, new: Sweep) -> str:
+    """How a matrix differs from another, in one line; empty if it does not.
+
+    >>> small = cross("mine", ["CartPole-v1"], [Variant("dqn")], [0], options={"steps": 100})
+    >>> large = cross("mine", ["CartPole-v1"], [Variant("dqn")], [0, 1], options={"steps": 200})
+    >>> difference(small, large)
+    'CartPole-v1 dqn: seeds [0] → [0, 1], steps 100 → 200'
+    """
+    before = {(cell.env, cell.label): cell for cell in old.cells}
+    after = {(cell.env, cell.label): cell for cell in new.cells}
+    parts = [f"without {env} {label}" for env, label in before if (env, label) not in after]
+    parts += [f"new {env} {label}" for env, label in after if (env, label) not in before]
+    for key in before.keys() & after.keys():
+        changes = _changes(before[key], after[key])
+        if changes:
+            parts.append(f"{' '.join(key)}: {', '.join(changes)}")
+    if len(parts) > 4:
+        parts[4:] = [f"and {len(parts) - 4} more"]
+    return "; ".join(parts)
+
+
+def _changes(old: Cell, new: Cell) -> list[str]:
+    changes = []
+    if old.seeds != new.seeds:
+        changes.append(f"seeds {list(old.seeds)} → {list(new.seeds)}")
+    return changes + config_changes(old.config, replace(new.config, seed=old.config.seed))
+
+
+def config_changes(old: Config, new: Config) -> list[str]:
+    """The fields in which a config differs from another, of those that decide results."""
+    names = [f.name for f in fields(Config) if f.name not in ("checkpoint_every", "save_every")]
+    return [
+        f"{name} {getattr(old, name)} → {getattr(new, name)}"
+        for name in names
+        if getattr(old, name) != getattr(new, name)
+    ]

@@ -1,0 +1,126 @@
+"""What a sweep needs, asked before anything is started: memory at once, disk in the end."""
+
+import os
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from movi.errors import UserError
+from movi.replay.memory import available_memory, readable
+from movi.sweeps.matrix import Job, Sweep, jobs_of
+from movi.sweeps.needs import Needs
+
+PROCESS = 600_000_000
+"""Bytes of a worker beside its replay: Python, JAX and its compiled programs."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep that fits."""
+
+    sweep: Sweep
+    """With the seeds that each task takes together."""
+    needs: tuple[Needs, ...]
+    """Of each cell."""
+    workers: int
+    """Processes at once."""
+
+    def memory(self, job: Job) -> int:
+        """Bytes of memory that a job wants: with less, a replay in files is read from the disk."""
+        return PROCESS + len(job.seeds) * self.needs[job.index].replay
+
+    def least(self, job: Job) -> int:
+        """Bytes of memory that a job cannot do without."""
+        return PROCESS + len(job.seeds) * self.needs[job.index].memory
+
+
+def cores() -> list[int]:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
+
+
+def shares(available: list[int], workers: int) -> list[list[int]]:
+    """The cores divided among workers; more workers than cores share them.
+
+    >>> shares([0, 1, 2], 2), shares([4, 5], 3)
+    ([[0, 2], [1]], [[4], [5], [4]])
+    """
+    if workers >= len(available):
+        return [[available[i % len(available)]] for i in range(workers)]
+    return [available[i::workers] for i in range(workers)]
+
+
+def grouped(sweep: Sweep, needs: Sequence[Needs]) -> Sweep:
+    """With all seeds of a cell together where the environment is compiled with the agent."""
+    cells = zip(sweep.cells, needs)
+    return replace(
+        sweep,
+        cells=tuple(
+            replace(cell, together=len(cell.seeds) if need.fused else 1) for cell, need in cells
+        ),
+    )
+
+
+def within(sweep: Sweep, needs: tuple[Needs, ...], share: int) -> Sweep:
+    """With as many seeds together as fit into a worker's share of the memory, at least one."""
+    cells = []
+    for cell, need in zip(sweep.cells, needs):
+        room = max(1, (share - PROCESS) // max(1, need.replay))
+        cells.append(replace(cell, together=min(cell.together, room)))
+    return replace(sweep, cells=tuple(cells))
+
+
+def fitted(
+    sweep: Sweep,
+    needs: tuple[Needs, ...],
+    workers: int | None,
+    *,
+    jobs: Sequence[Job] | None = None,
+    memory: int | None = None,
+) -> Plan:
+    """The plan on this machine.
+
+    Args:
+      sweep: what is to be run.
+      needs: of its cells.
+      workers: processes at once; by default one per core, as many as fit.
+      jobs: what is left of a sweep that has begun; by default all, with as many seeds together as
+        fit.
+      memory: bytes; by default what is available.
+    """
+    memory = available_memory() if memory is None else memory
+    most = workers or len(cores())
+    for count in [most] if workers else range(most, 0, -1):
+        smaller = within(sweep, needs, memory // count) if jobs is None else sweep
+        todo = list(jobs_of(smaller) if jobs is None else jobs)
+        plan = Plan(smaller, needs, min(count, len(todo)))
+        wanted = plan.least if workers or count == 1 else plan.memory
+        largest = max(todo, key=wanted)
+        if wanted(largest) <= memory // plan.workers:
+            return plan
+    fits = memory // plan.least(largest)
+    advice = f"; at most --workers {fits}" if fits else ""
+    raise UserError(
+        f"workers: {plan.workers}, {largest} needs {readable(plan.least(largest))} of memory, "
+        f"{readable(memory)} are available{advice}"
+    )
+
+
+def require_room(directory: Path, size: int) -> None:
+    """Raises if a sweep's files cannot fit on the disk."""
+    existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    if size > free:
+        raise UserError(
+            f"out: the runs need {readable(size)}, only {readable(free)} are free in {existing}"
+        )
+
+
+def disk_of(plan: Plan, jobs: Sequence[Job]) -> tuple[int, int]:
+    """Bytes that jobs take on the disk: of those under way at once, and of all in the end."""
+    under_way = sorted(len(job.seeds) * plan.needs[job.index].disk for job in jobs)
+    results = sum(len(job.seeds) * plan.needs[job.index].results for job in jobs)
+    return sum(under_way[-plan.workers :]), results

@@ -1,0 +1,139 @@
+"""How far a job is: a small file that its worker keeps fresh, for ``movi status``.
+
+Rows of metrics come once an iteration, which may be an hour; this file comes every few seconds, and
+its age says whether the worker is alive. It decides nothing: results are in the run directories.
+"""
+
+import json
+import os
+import socket
+import threading
+import time
+from collections import deque
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+from movi.files import write_aside
+
+PERIOD = 2.0
+STALE = 60.0
+"""Seconds after which a file that was not written says that its worker is dead."""
+WINDOW = 60.0
+"""Seconds over which the speed is measured."""
+
+
+@dataclass(frozen=True)
+class Sign:
+    """What a progress file says."""
+
+    state: str
+    """running, stopped or failed."""
+    step: int
+    """Agent steps of each run of the job."""
+    speed: float | None
+    """Agent steps per second of each run."""
+    message: str
+    """Why it failed."""
+    where: str
+    """The machine and the process."""
+    fresh: bool
+    """Whether it was written lately."""
+
+
+class Progress:
+    """Writes the file while a job is under way."""
+
+    def __init__(self, file: Path) -> None:
+        """Nothing happened yet."""
+        self._file = file
+        self._step, self._state, self._message = 0, "running", ""
+        self._seen: deque[tuple[float, int]] = deque()
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._keep_fresh, daemon=True)
+
+    def reach(self, step: int) -> None:
+        """Notes how far the runs are."""
+        self._step = step
+
+    def fail(self, message: str) -> None:
+        """Says why the job failed."""
+        self._state, self._message = "failed", message
+
+    def __enter__(self) -> "Progress":
+        """Begins."""
+        self._file.parent.mkdir(parents=True, exist_ok=True)
+        self._write()
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Ends: the file says how."""
+        self._over.set()
+        self._thread.join()
+        if self._state == "running":
+            self._state = "stopped"
+        with suppress(OSError):  # a full disk is the runs' to speak of
+            self._write()
+
+    def _keep_fresh(self) -> None:
+        while not self._over.wait(PERIOD):
+            with suppress(OSError):
+                self._write()
+
+    def _write(self) -> None:
+        now = time.monotonic()
+        if self._step:
+            self._seen.append((now, self._step))
+        while len(self._seen) > 2 and now - self._seen[0][0] > WINDOW:
+            self._seen.popleft()
+        speed = None
+        if len(self._seen) > 1:
+            (start, first), (end, last) = self._seen[0], self._seen[-1]
+            speed = round((last - first) / (end - start), 1) if end > start else None
+        data = {
+            "state": self._state,
+            "step": self._step,
+            "steps_per_second": speed,
+            "message": self._message,
+            "where": f"{socket.gethostname()}:{os.getpid()}",
+        }
+        write_aside(self._file, json.dumps(data) + "\n")
+
+
+def write_failure(file: Path, message: str) -> None:
+    """Says that a job failed whose worker could not say so itself."""
+    sign = read_sign(file)
+    data = {
+        "state": "failed",
+        "step": sign.step if sign else 0,
+        "steps_per_second": None,
+        "message": message,
+        "where": sign.where if sign else "",
+    }
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_aside(file, json.dumps(data) + "\n")
+
+
+def read_sign(file: Path) -> Sign | None:
+    """What a progress file says; None if there is none, or none that can be read."""
+    try:
+        age = time.time() - file.stat().st_mtime
+        data = json.loads(file.read_bytes()[:100_000])
+        speed = data["steps_per_second"]
+        return Sign(
+            str(data["state"]),
+            int(data["step"]),
+            None if speed is None else float(speed),
+            str(data["message"]),
+            str(data["where"]),
+            age < STALE,
+        )
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+        return None

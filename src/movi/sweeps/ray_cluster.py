@@ -1,0 +1,210 @@
+"""A sweep on a Ray cluster: one idempotent task per job.
+
+A task starts the same worker process as the local pool does. Results go to the sweep's directory,
+which all nodes must see under the same path. When a node or a worker dies, Ray starts the task
+again elsewhere; its worker continues from the run directories, so nothing is lost but the steps
+since the last checkpoint, and nothing that is finished is repeated.
+"""
+
+import math
+import os
+import socket
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from movi.errors import UserError
+from movi.replay.memory import readable
+from movi.sweeps.drive import Failure, Reporter, Say, begin, discard_done, nothing_left, settle
+from movi.sweeps.local import Listener, died, start_worker, stop, why_ended
+from movi.sweeps.lock import locked
+from movi.sweeps.matrix import Job, Sweep, jobs_of
+from movi.sweeps.needs import Needs
+from movi.sweeps.plan import Plan, cores, within
+from movi.sweeps.worker import find_job
+
+RETRIES = 20
+"""How often a task is started again whose node or worker died."""
+
+
+class WorkerDied(Exception):
+    """A worker was ended from outside; Ray tries again."""
+
+
+def run_on_ray(
+    sweep: Sweep | None,
+    directory: Path,
+    address: str,
+    *,
+    cpus: float = 1.0,
+    gpus: float = 0.0,
+    command: str = "movi.sweeps.ray_cluster.run_on_ray",
+    dry_run: bool = False,
+    say: Say = lambda line: None,
+) -> list[Failure]:
+    """Runs what a sweep's directory lacks, on a Ray cluster; the runs that failed.
+
+    Args:
+      sweep: the matrix; None continues the one of the directory.
+      directory: of the sweep, on a file system that all nodes share.
+      address: of the cluster; "local" starts one here, bound to this machine alone.
+      cpus: per task.
+      gpus: per task.
+      command: what to write into ``sweep.json`` as its origin.
+      dry_run: say what would be done, and do nothing.
+      say: is given lines for people.
+    """
+    for name, value in (("cpus", cpus), ("gpus", gpus)):
+        if not 0 <= value < math.inf or (name == "cpus" and value == 0):
+            raise UserError(f"{name}: {value}, expected a number above 0")
+    if address not in ("local", "auto"):
+        require_listening(address)
+    directory = directory.absolute()
+    start = begin(sweep, directory)
+    if start.complete:
+        return nothing_left(start, say)
+    with connected(address) as ray:
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        left = start.jobs if start.begun else None
+        plan = planned(start.sweep, start.needs, nodes, cpus, gpus, left)
+        jobs = settle(start, plan, directory, command, dry_run=dry_run, say=say)
+        if not jobs:
+            return []
+        with locked(directory):
+            discard_done(directory, plan.sweep)
+            listener = Reporter(directory, len(jobs), say)
+            memory = {job: min(plan.memory(job), _largest(nodes)) for job in jobs}
+            resources = {"num_cpus": cpus, "num_gpus": gpus}
+            _submit_all(ray, directory, memory, resources, listener)
+    return listener.failures
+
+
+@contextmanager
+def connected(address: str) -> Iterator[Any]:
+    """The module ``ray``, connected to a cluster."""
+    if address == "local":
+        # Read when ray is imported: the servers of a Ray of this machine listen on 127.0.0.1 only.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    try:
+        import ray
+    except ModuleNotFoundError:
+        raise UserError("--ray needs the extra `ray`: pip install 'movi[ray]'") from None
+    quiet: Any = {"log_to_driver": False, "logging_level": "error"}
+    try:
+        if address == "local":
+            ray.init(
+                address="local",
+                num_cpus=len(cores()),
+                include_dashboard=False,
+                object_store_memory=100 * 2**20,
+                _node_ip_address="127.0.0.1",
+                **quiet,
+            )
+        else:
+            ray.init(address=address, **quiet)
+    except (ConnectionError, ValueError, RuntimeError) as error:
+        reason = " ".join(str(error).split())
+        raise UserError(f"ray: {address!r} is no cluster that can be joined: {reason}") from None
+    try:
+        yield ray
+    finally:
+        ray.shutdown()
+
+
+def require_listening(address: str) -> None:
+    """Raises if nobody answers at an address: Ray would try for many minutes."""
+    host, _, port = address.rpartition(":")
+    if not host or not port.isdecimal() or not 0 < int(port) < 65536:
+        raise UserError(f"ray: {address!r}, expected HOST:PORT, auto or local")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except OSError as error:
+        raise UserError(f"ray: {address!r} does not answer: {error.strerror or error}") from None
+
+
+def planned(
+    sweep: Sweep,
+    needs: tuple[Needs, ...],
+    nodes: Sequence[dict[str, float]],
+    cpus: float,
+    gpus: float,
+    jobs: Sequence[Job] | None,
+) -> Plan:
+    """The plan on a cluster: a task's seeds fit into its share of any node that can take it."""
+    able = [
+        node
+        for node in nodes
+        if node.get("CPU", 0.0) >= cpus and node.get("GPU", 0.0) >= gpus and node.get("memory")
+    ]
+    if not able:
+        raise UserError(f"cpus: {cpus:g} and gpus: {gpus:g}, no node of the cluster has as many")
+    slots = [_slots(node, cpus, gpus) for node in able]
+    if jobs is None:
+        share = min(int(node["memory"] / count) for node, count in zip(able, slots))
+        sweep = within(sweep, needs, share)
+        jobs = list(jobs_of(sweep))
+    plan = Plan(sweep, needs, max(1, min(sum(slots), len(jobs))))
+    most = _largest(able)
+    for job in jobs:
+        if plan.least(job) > most:
+            raise UserError(
+                f"{job} needs {readable(plan.least(job))} of memory, the largest node that can "
+                f"take it has {readable(most)}"
+            )
+    return plan
+
+
+def _largest(nodes: Sequence[dict[str, float]]) -> int:
+    """Bytes of memory of the node that has most."""
+    return int(max(node.get("memory", 0.0) for node in nodes))
+
+
+def _slots(node: dict[str, float], cpus: float, gpus: float) -> int:
+    """How many tasks a node can take at once."""
+    by_gpu = node["GPU"] // gpus if gpus else math.inf
+    return max(1, int(min(node["CPU"] // cpus, by_gpu)))
+
+
+def _submit_all(
+    ray: Any,
+    directory: Path,
+    memory: dict[Job, int],
+    resources: dict[str, float],
+    listener: Listener,
+) -> None:
+    """Submits every job, with the memory it wants, and waits for all of them."""
+    task = ray.remote(
+        max_retries=RETRIES,
+        retry_exceptions=[WorkerDied],
+        scheduling_strategy="SPREAD",
+        **resources,
+    )(work)
+    threads = f"any:{max(1, math.ceil(resources['num_cpus']))}"
+    under_way = {
+        task.options(memory=size).remote(str(directory), job.index, job.seeds[0], threads): job
+        for job, size in memory.items()
+    }
+    while under_way:
+        done, _ = ray.wait(list(under_way))
+        for reference in done:
+            job = under_way.pop(reference)
+            try:
+                reason = ray.get(reference)
+            except ray.exceptions.RayError as error:
+                reason = str(error).strip().splitlines()[-1]
+            listener.ended(job, reason)
+
+
+def work(directory: str, index: int, seed: int, threads: str) -> str:
+    """The task: a worker process, to its end; why it ended early, if it did."""
+    process = start_worker(Path(directory), find_job(Path(directory), index, seed), threads)
+    try:
+        process.wait()
+    finally:
+        stop([process])
+    if died(process):
+        raise WorkerDied(why_ended(process))
+    return why_ended(process)

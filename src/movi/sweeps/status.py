@@ -1,0 +1,259 @@
+"""How the runs of a sweep stand, read from their directories; nothing here writes."""
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from movi.errors import UserError
+from movi.sweeps.files import SWEEP_FILE, progress_file, read_sweep, run_directory
+from movi.sweeps.lock import is_locked
+from movi.sweeps.matrix import Cell, Job, jobs_of
+from movi.sweeps.progress import Sign, read_sign
+from movi.training.config import Config
+
+STATES = ("waiting", "running", "interrupted", "finished", "diverged", "failed", "unreadable")
+ENDED = ("finished", "diverged")
+DEPTH = 4
+"""How deep below a directory that is no sweep's its runs are looked for."""
+
+
+@dataclass(frozen=True)
+class RunStatus:
+    """One run."""
+
+    env: str
+    """The environment."""
+    label: str
+    """The algorithm's variant."""
+    seed: int | None
+    """The seed."""
+    state: str
+    """One of STATES."""
+    step: int = 0
+    """Agent steps done."""
+    steps: int | None = None
+    """Agent steps in all."""
+    speed: float | None = None
+    """Agent steps per second, of a run under way."""
+    message: str = ""
+    """What there is to say about it."""
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left, of a run under way."""
+        if self.state != "running" or not self.speed or self.steps is None:
+            return None
+        return (self.steps - self.step) / self.speed
+
+
+@dataclass(frozen=True)
+class Overview:
+    """All runs of a directory."""
+
+    title: str
+    """What they are."""
+    runs: tuple[RunStatus, ...]
+    """In the sweep's order."""
+    driven: bool | None
+    """Whether a `movi sweep` works on it; None if it is no sweep's."""
+
+    def counts(self) -> dict[str, int]:
+        """How many runs are in each state, those that occur."""
+        counted = Counter(run.state for run in self.runs)
+        return {state: counted[state] for state in STATES if counted[state]}
+
+    @property
+    def left(self) -> float | None:
+        """Seconds left at the present speed of all runs under way together."""
+        speed = sum(run.speed or 0.0 for run in self.runs if run.state == "running")
+        if not speed or any(run.steps is None for run in self.runs):
+            return None
+        todo = [run for run in self.runs if run.state in ("waiting", "running", "interrupted")]
+        return sum((run.steps or 0) - run.step for run in todo) / speed
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing is left that a `movi sweep` under way could change."""
+        under_way = {"waiting", "running", "interrupted"} & set(self.counts())
+        return not under_way or self.driven is False
+
+
+def overview(directory: Path) -> Overview:
+    """The runs of a sweep's directory, or of any directory with runs in it."""
+    if not directory.exists():
+        raise UserError(f"{directory}: no such directory")
+    if not directory.is_dir():
+        raise UserError(f"{directory}: is a file, expected a directory of runs")
+    if (directory / SWEEP_FILE).exists():
+        stored = read_sweep(directory)
+        runs = tuple(run for job in jobs_of(stored.sweep) for run in job_status(directory, job))
+        title = f"sweep {stored.sweep.name}, {stored.sweep.scale}"
+        return Overview(title, runs, is_locked(directory))
+    places = list(_runs_below(directory))
+    if not places:
+        raise UserError(
+            f"{directory}: no sweep and no runs in it (no {SWEEP_FILE}, no config.json)"
+        )
+    return Overview(f"{len(places)} runs", tuple(map(_own_status, places)), None)
+
+
+def job_status(directory: Path, job: Job) -> Iterator[RunStatus]:
+    """The runs of a job."""
+    sign = read_sign(progress_file(directory, job))
+    for seed in job.seeds:
+        yield run_status(run_directory(directory, job.cell, seed), job.cell, seed, sign)
+
+
+def run_status(path: Path, cell: Cell, seed: int, sign: Sign | None) -> RunStatus:
+    """A run of a sweep, from its directory and its job's progress file."""
+    about = cell.env, cell.label, seed
+    steps, speed = cell.config.steps, None
+    try:
+        state, step, message = _read_status(path)
+    except UserError as error:
+        return RunStatus(*about, "unreadable", 0, steps, message=str(error))
+    if state in ENDED:
+        return RunStatus(*about, state, step, steps, message=message)
+    alive = sign is not None and sign.state == "running" and sign.fresh
+    if sign is not None and alive:
+        state, step, message, speed = "running", max(step, sign.step), "", sign.speed
+    elif sign is not None and sign.state == "failed":
+        state, message = "failed", sign.message
+    elif state == "running":
+        state, step = "interrupted", max(step, _last_step(path))
+    return RunStatus(*about, state, min(step, steps), steps, speed, message)
+
+
+def _read_status(path: Path) -> tuple[str, int, str]:
+    """What status.json says; a run that has none is waiting."""
+    file = path / "status.json"
+    if not file.is_file():
+        return "waiting", 0, ""
+    data = _json(file)
+    try:
+        state, step, message = str(data["status"]), int(data["step"]), str(data.get("message", ""))
+    except (KeyError, TypeError, ValueError):
+        raise UserError(f"{file.name}: not a run's status") from None
+    if state not in STATES:
+        raise UserError(f"{file.name}: status {state!r}, unknown to this version of movi")
+    return state, step, message
+
+
+def _json(file: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(file.read_bytes()[:1_000_000])
+    except (OSError, ValueError, RecursionError):
+        raise UserError(f"{file.name}: cannot be read") from None
+    if not isinstance(data, dict):
+        raise UserError(f"{file.name}: cannot be read")
+    return data
+
+
+def _last_step(path: Path) -> int:
+    """The step of the last whole row of metrics."""
+    try:
+        with (path / "metrics.jsonl").open("rb") as file:
+            file.seek(max(0, file.seek(0, 2) - 100_000))
+            lines = file.read().splitlines()
+    except OSError:
+        return 0
+    for line in reversed(lines):
+        try:
+            return int(json.loads(line)["step"])
+        except (ValueError, KeyError, TypeError, RecursionError):
+            continue
+    return 0
+
+
+def _runs_below(directory: Path) -> Iterator[Path]:
+    for depth in range(DEPTH + 1):
+        found = sorted(directory.glob("*/" * depth + "config.json"))
+        yield from (file.parent for file in found if _is_run(file.parent))
+
+
+def _is_run(path: Path) -> bool:
+    """Whether a directory with a config.json is a run's, and not of some other program."""
+    return any((path / name).exists() for name in ("status.json", "metrics.jsonl"))
+
+
+def _own_status(path: Path) -> RunStatus:
+    """A run that belongs to no sweep."""
+    name = str(path)
+    try:
+        config = Config.from_json((path / "config.json").read_text(), str(path / "config.json"))
+        state, step, message = _read_status(path)
+    except (UserError, OSError, UnicodeDecodeError) as error:
+        return RunStatus(name, "?", None, "unreadable", message=str(error))
+    step = max(step, _last_step(path)) if state == "running" else step
+    return RunStatus(
+        config.env, config.algorithm, config.seed, state, step, config.steps, None, message
+    )
+
+
+def table(seen: Overview) -> Any:
+    """The runs as a table of rich's."""
+    from rich.table import Table
+    from rich.text import Text
+
+    drawn = Table(title=plain(seen.title), title_justify="left", caption=summary(seen))
+    drawn.caption_justify = "left"
+    for name in ("environment", "algorithm"):
+        drawn.add_column(name, overflow="fold")
+    for name in ("seed", "state", "step", "%", "steps/s", "left"):
+        drawn.add_column(name, justify="left" if name == "state" else "right", no_wrap=True)
+    drawn.add_column("", overflow="fold")
+    for run in seen.runs:
+        drawn.add_row(*(Text(plain(text)) for text in _row(run)), style=_STYLES.get(run.state))
+    return drawn
+
+
+_STYLES = {"running": "bold", "failed": "red", "unreadable": "red", "diverged": "yellow"}
+
+
+def _row(run: RunStatus) -> Sequence[str]:
+    share = f"{100 * run.step / run.steps:.0f}" if run.steps else "–"
+    speed = f"{run.speed:,.0f}" if run.speed is not None else "–"
+    seed = "–" if run.seed is None else str(run.seed)
+    left = duration(run.left)
+    return run.env, run.label, seed, run.state, f"{run.step:,}", share, speed, left, run.message
+
+
+def summary(seen: Overview) -> str:
+    """One line about all runs."""
+    counts = ", ".join(f"{count} {state}" for state, count in seen.counts().items())
+    parts = [f"{len(seen.runs)} runs: {counts}"]
+    if seen.left is not None:
+        parts.append(f"about {duration(seen.left)} left")
+    if seen.driven is False and not _complete(seen.runs):
+        parts.append("nobody works on it (movi sweep --out DIR continues)")
+    return "; ".join(parts)
+
+
+def _complete(runs: Iterable[RunStatus]) -> bool:
+    return all(run.state in ENDED for run in runs)
+
+
+def plain(text: str) -> str:
+    """Text without what a terminal would take for a command."""
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
+def duration(seconds: float | None) -> str:
+    """Seconds for people.
+
+    >>> duration(42), duration(3720), duration(200_000), duration(None)
+    ('42 s', '1 h 02 min', '2 d 07 h', '–')
+    """
+    if seconds is None:
+        return "–"
+    whole = round(seconds)
+    if whole < 120:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min"
+    if whole < 2 * 86400:
+        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
+    return f"{whole // 86400} d {whole % 86400 // 3600:02} h"

@@ -1,0 +1,115 @@
+"""A worker process: the runs of one job, to their end.
+
+``python -m movi.sweeps.worker DIR CELL SEED CORES`` takes the seeds of cell number CELL that go
+together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two. It continues what
+is unfinished and does nothing for what is finished, so it may be started as often as one likes.
+When whoever started it dies, the standard input closes: the worker saves its state and stops.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from movi.errors import Interrupted, UserError
+from movi.sweeps.files import progress_file, read_sweep, run_directory
+from movi.sweeps.matrix import Job, jobs_of
+from movi.sweeps.progress import Progress
+from movi.training.lock import InUse
+from movi.training.stopping import stopping
+
+FAILED = 1
+INTERRUPTED = 75
+"""Exit statuses: an error, and a state that waits to be continued."""
+
+GRACE = 120.0
+"""Seconds to save a state in, before the process is ended anyhow."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Does the job; the exit status."""
+    directory, index, seed, cores = arguments
+    use_cores(cores)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    job = find_job(Path(directory), int(index), int(seed))
+    with Progress(progress_file(Path(directory), job)) as progress:
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {job} (process {os.getpid()})", flush=True)
+        try:
+            patiently(lambda: perform(Path(directory), job, progress))
+        except Interrupted as stop:
+            print(f"movi: {stop}", flush=True)
+            return INTERRUPTED
+        except UserError as error:
+            print(f"movi: {error}", flush=True)
+            progress.fail(str(error))
+            return FAILED
+        except Exception as error:
+            traceback.print_exc(file=sys.stdout)
+            progress.fail(repr(error))
+            return FAILED
+    return 0
+
+
+def find_job(directory: Path, index: int, seed: int) -> Job:
+    """A job by its cell and its first seed."""
+    for job in jobs_of(read_sweep(directory).sweep):
+        if job.index == index and job.seeds[0] == seed:
+            return job
+    raise UserError(f"{directory}: no task of cell {index} starts with seed {seed}")
+
+
+def patiently(work: Callable[[], None]) -> None:
+    """Does it when the runs are free: a worker before this one may still be saving its state."""
+    end = time.monotonic() + GRACE + 30
+    while True:
+        try:
+            return work()
+        except InUse:
+            if time.monotonic() > end:
+                raise
+            time.sleep(1)
+
+
+def perform(directory: Path, job: Job, progress: Progress) -> None:
+    """Trains the job's runs, as far as they are not trained, to their end."""
+    from movi.envs.gymnax_env import is_gymnax
+    from movi.sweeps.watching import JobWatcher
+    from movi.training.fused_train import train_seeds
+    from movi.training.train import train
+
+    watcher = JobWatcher(progress)
+    outs = [run_directory(directory, job.cell, seed) for seed in job.seeds]
+    with stopping() as stop:
+        if is_gymnax(job.cell.env):
+            train_seeds(job.cell.config, job.seeds, outs, watcher=watcher, stop=stop)
+        else:
+            for seed, out in zip(job.seeds, outs):
+                train(job.cell.config_of(seed), out, watcher=watcher, stop=stop)
+
+
+def use_cores(cores: str) -> None:
+    """Tells libraries that are yet to be loaded how many threads to start, and where."""
+    kind, _, count = cores.partition(":")
+    chosen = [] if kind == "any" else [int(core) for core in cores.split(",")]
+    threads = count if kind == "any" else str(len(chosen))
+    for name in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = threads  # XLA reads NPROC
+    if chosen and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, chosen)
+
+
+def _follow_parent() -> None:
+    """Stops the process when the standard input closes: gently, and after a while for good."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    os._exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,111 @@
+"""What tests of sweeps with real processes share: a small matrix, and looking at what goes on."""
+
+import json
+import os
+import time
+from pathlib import Path
+
+TOML = """
+environments = ["gymnax/CartPole-v1", "CartPole-v1"]
+seeds = 2
+
+[[algorithms]]
+algorithm = "momentum-dqn"
+label = "momentum β=0.5"
+beta_schedule = "constant"
+beta = 0.5
+
+[config]
+steps = 2000
+iteration_steps = 250
+checkpoint_every = 300
+learning_starts = 100
+replay_capacity = 500
+batch_size = 8
+hidden = [8]
+evaluation_episodes = 2
+"""
+
+
+def environment(cache):
+    """A program is compiled once, whatever process asks for it."""
+    return {
+        **os.environ,
+        "JAX_COMPILATION_CACHE_DIR": str(cache),
+        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        "COLUMNS": "200",
+    }
+
+
+def results(directory):
+    """Everything that a sweep found out, as bytes, by file."""
+    names = ("config.json", "metrics.jsonl", "evaluation.json", "agent.safetensors", "status.json")
+    return {
+        file.relative_to(directory): file.read_bytes()
+        for name in names
+        for file in sorted(directory.glob(f"runs/**/{name}"))
+    }
+
+
+def fingerprint(directory):
+    """When each file of a finished run was written."""
+    return {
+        file: file.stat().st_mtime_ns
+        for status in directory.glob("runs/**/status.json")
+        if json.loads(status.read_text())["status"] == "finished"
+        for file in status.parent.iterdir()
+        if file.is_file() and file.name != "lock"
+    }
+
+
+def rows(directory):
+    """How many iterations all runs have."""
+    return sum(len(f.read_text().splitlines()) for f in directory.glob("runs/**/metrics.jsonl"))
+
+
+def wait_for(condition, seconds=120):
+    """Looks until something is so; what it is."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.02)
+    return found
+
+
+def processes():
+    """The command line and the parent of every process, by its id."""
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        found[int(entry.name)] = words, parent
+    return found
+
+
+def workers_of(directory, below=None):
+    """The workers on a sweep's directory; those of a process's descendants only, if it is given."""
+    everything = processes()
+    workers = [
+        pid
+        for pid, (words, _) in everything.items()
+        if "movi.sweeps.worker" in words and str(directory) in words
+    ]
+    return [pid for pid in workers if below is None or below in _ancestors(pid, everything)]
+
+
+def descendants(pid):
+    """A process, its children, theirs, and so on."""
+    everything = processes()
+    return [p for p in everything if p == pid or pid in _ancestors(p, everything)]
+
+
+def _ancestors(pid, everything):
+    found = []
+    while pid in everything and pid > 1:
+        pid = everything[pid][1]
+        found.append(pid)
+    return found

@@ -1,0 +1,288 @@
+"""Sweeps for real: worker processes, what they leave, and what happens when they are killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from movi.cli import main
+from movi.sweeps.files import read_sweep, run_directory
+from movi.sweeps.named import NAMED
+from movi.training.run_directory import read_metrics
+from movi.training.train import train
+from tests.sweeps.sweep_processes import (
+    TOML,
+    environment,
+    fingerprint,
+    results,
+    rows,
+    wait_for,
+    workers_of,
+)
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("compiled")
+
+
+@pytest.fixture
+def compiled(cache):
+    return environment(cache)
+
+
+@pytest.fixture
+def movi(compiled, tmp_path):
+    """Calls ``movi`` in a directory of its own, or starts it there."""
+
+    def call(*words, start=False):
+        command = [sys.executable, "-m", "movi", *map(str, words)]
+        if start:
+            return subprocess.Popen(
+                command, cwd=tmp_path, env=compiled, stdout=subprocess.PIPE, text=True
+            )
+        return subprocess.run(
+            command, cwd=tmp_path, env=compiled, capture_output=True, text=True, timeout=280
+        )
+
+    return call
+
+
+@pytest.fixture(scope="module")
+def undisturbed(cache, tmp_path_factory):
+    """A sweep that nobody disturbed, and what it printed."""
+    place = tmp_path_factory.mktemp("undisturbed")
+    (place / "mine.toml").write_text(TOML)
+    done = subprocess.run(
+        [sys.executable, "-m", "movi", "sweep", "mine.toml", "--out", "out", "--workers", "2"],
+        cwd=place,
+        env=environment(cache),
+        capture_output=True,
+        text=True,
+        timeout=280,
+    )
+    assert done.returncode == 0, done.stderr
+    return place / "out", done.stdout
+
+
+def test_a_sweep_leaves_one_ordinary_run_directory_per_run(undisturbed):
+    out, said = undisturbed
+    assert "runs         4 (2 cells)" in said
+    assert "(3/3)" in said  # the seeds of a cell of gymnax go together
+    sweep = read_sweep(out).sweep
+    for cell in sweep.cells:
+        for seed in cell.seeds:
+            run = run_directory(out, cell, seed)
+            assert json.loads((run / "status.json").read_text()) == {
+                "status": "finished",
+                "step": 2000,
+                "message": "",
+            }
+            assert len((run / "metrics.jsonl").read_text().splitlines()) == 8
+            config = json.loads((run / "config.json").read_text())
+            assert config["seed"] == seed
+            stored = json.loads((out / "sweep.json").read_text())["cells"]
+            (own,) = (c for c in stored if (c["env"], c["label"]) == (cell.env, cell.label))
+            assert own["config"].items() <= config.items()
+            assert not (run / "replay").exists()
+            assert not (run / "checkpoint").exists()
+    slugs = {path.name for path in (out / "runs" / "CartPole-v1").iterdir()}
+    assert slugs == {"momentum-beta-0.5"}
+    assert (
+        "seeds 0, 1" in (out / "logs/gymnax-CartPole-v1/momentum-beta-0.5/seed-0.txt").read_text()
+    )
+
+
+def test_a_run_of_a_sweep_is_the_run_of_its_config(undisturbed, tmp_path):
+    out, _ = undisturbed
+    cell = read_sweep(out).sweep.cells[1]
+    assert cell.env == "CartPole-v1"
+    train(cell.config_of(1), tmp_path / "single")
+    for name in ("config.json", "metrics.jsonl", "evaluation.json", "agent.safetensors"):
+        single = (tmp_path / "single" / name).read_bytes()
+        assert single == (run_directory(out, cell, 1) / name).read_bytes(), name
+
+
+def test_a_complete_sweep_is_not_repeated(undisturbed, movi):
+    out, _ = undisturbed
+    before = fingerprint(out)
+    done = movi("sweep", out.parent / "mine.toml", "--out", out)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "4, all complete" in done.stdout
+    assert fingerprint(out) == before
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("steps = 2000", "steps = 4000", "steps 2000 → 4000"),
+        ("seeds = 2", "seeds = 3", "seeds [0, 1] → [0, 1, 2]"),
+        ('"gymnax/CartPole-v1", ', "", "without gymnax/CartPole-v1 momentum β=0.5"),
+    ],
+)
+def test_a_changed_matrix_is_refused_with_the_difference(
+    undisturbed, movi, tmp_path, old, new, says
+):
+    out, _ = undisturbed
+    before = results(out)
+    (tmp_path / "mine.toml").write_text(TOML.replace(old, new))
+    done = movi("sweep", "mine.toml", "--out", out)
+    assert done.returncode == 2
+    assert says in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert results(out) == before
+
+
+def test_a_sweep_that_is_killed_goes_on_to_the_same_results(undisturbed, movi, tmp_path):
+    (tmp_path / "mine.toml").write_text(TOML)
+    out = tmp_path / "out"
+    words = ("sweep", "mine.toml", "--out", "out", "--workers", 2)
+    driver = movi(*words, start=True)
+    try:
+        wait_for(lambda: rows(out) >= 3)
+        victim = wait_for(lambda: workers_of("out"))[0]
+        os.kill(victim, signal.SIGKILL)
+        while "(attempt 2)" not in driver.stdout.readline():
+            assert driver.poll() is None
+        wait_for(lambda: rows(out) >= 9)
+        assert workers_of("out")
+        driver.kill()
+        driver.wait()
+        wait_for(lambda: not workers_of("out"), 60)  # no orphans
+    finally:
+        driver.kill()
+        driver.wait()
+    before = fingerprint(out)
+    assert len(before) < len(fingerprint(undisturbed[0]))
+    assert "nobody works on it" in " ".join(movi("status", "out").stdout.split())
+    done = movi(*words)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert before.items() <= fingerprint(out).items()  # nothing finished is repeated
+    assert results(out) == results(undisturbed[0])
+
+
+GYM = """
+import gymnasium as gym
+from gymnasium.envs.classic_control import CartPoleEnv
+
+
+class Moody(CartPoleEnv):
+    def step(self, action):
+        {mood}
+        return super().step(action)
+
+
+gym.register("Moody-v0", entry_point=Moody, max_episode_steps=100)
+"""
+
+
+def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, compiled, tmp_path):
+    compiled["PYTHONPATH"] = os.pathsep.join([str(tmp_path), compiled.get("PYTHONPATH", "")])
+    module = tmp_path / "moody.py"
+    module.write_text(GYM.format(mood="raise ArithmeticError('not today')"))
+    (tmp_path / "mine.toml").write_text(
+        TOML.replace("gymnax/CartPole-v1", "moody:Moody-v0")
+        .replace("seeds = 2", "seeds = 1")
+        .replace("steps = 2000", "steps = 500")
+    )
+    done = movi("sweep", "mine.toml", "--out", "out")
+    assert done.returncode == 1
+    log = Path("out/logs/moody:Moody-v0/momentum-beta-0.5/seed-0.txt")
+    assert done.stderr == (
+        "movi: moody:Moody-v0 momentum β=0.5 seed 0 failed: ArithmeticError('not today') "
+        f"(log: {log})\n"
+    )
+    assert "Traceback" in (tmp_path / log).read_text()
+    shown = " ".join(movi("status", "out").stdout.split())
+    assert "2 runs: 1 finished, 1 failed" in shown
+    assert "ArithmeticError('not today')" in shown
+    before = fingerprint(tmp_path / "out")
+    module.write_text(GYM.format(mood=""))
+    done = movi("sweep", "--out", "out")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert before
+    assert before.items() <= fingerprint(tmp_path / "out").items()
+    assert "2 runs: 2 finished" in " ".join(movi("status", "out").stdout.split())
+    assert "Traceback" in (tmp_path / log).read_text()
+
+
+def test_an_interrupt_stops_a_sweep_with_checkpoints(movi, tmp_path):
+    (tmp_path / "mine.toml").write_text(TOML.replace("steps = 2000", "steps = 1000000"))
+    driver = movi("sweep", "mine.toml", "--out", "out", start=True)
+    try:
+        wait_for(lambda: rows(tmp_path / "out") >= 4)
+        driver.send_signal(signal.SIGINT)
+        driver.communicate(timeout=100)
+        assert driver.returncode == 130
+    finally:
+        driver.kill()
+        driver.wait()
+    assert not workers_of("out")
+    states = [json.loads(f.read_text())["status"] for f in tmp_path.glob("out/runs/**/status.json")]
+    assert set(states) == {"interrupted"}
+    assert list(tmp_path.glob("out/runs/**/checkpoint/*.safetensors"))
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["sweep"], "sweep: nothing"),
+        (["sweep", "maxatar"], "sweep: 'maxatar'"),
+        (["sweep", "minatar"], "no --scale, expected quick, laptop or paper"),
+        (["sweep", "minatar", "--scale", "huge"], "huge"),
+        (["sweep", "minatar", "--scale", "quick", "--workers", "0"], "workers: 0"),
+        (["sweep", "mine.toml", "--scale", "quick"], "a file has none"),
+        (["sweep", "mine.toml", "--ray", "local", "--workers", "2"], "workers: not with --ray"),
+        (["sweep", "mine.toml", "--ray", "local", "--cpus", "0"], "cpus: 0"),
+        (["sweep", "mine.toml", "--gpus", "1"], "gpus: only with --ray"),
+        (["sweep", "none.toml"], "No such file"),
+        (["sweep", "--out", "full"], "full has no sweep.json"),
+        (["sweep", "mine.toml", "--out", "full"], "holds files but no sweep"),
+        (["sweep", "mine.toml", "--out", "mine.toml"], "is a file"),
+        (["sweep", "--out", "full", "--scale", "quick"], "scale: only with a sweep's name"),
+        (["status"], "DIR"),
+    ],
+)
+def test_mistakes_are_one_line_and_nothing_is_written(tmp_path, monkeypatch, capsys, words, says):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(TOML)
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "thing").write_text("")
+    before = sorted(tmp_path.rglob("*"))
+    assert main(words) == 2
+    said = capsys.readouterr()
+    assert says in said.err
+    assert said.err.count("\n") == 1
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_dry_run_prints_the_matrix_and_writes_nothing(movi, tmp_path):
+    (tmp_path / "mine.toml").write_text(TOML)
+    done = movi("sweep", "mine.toml", "--out", "out", "--dry-run")
+    assert done.returncode == 0, done.stderr
+    assert "task         gymnax/CartPole-v1 momentum β=0.5, seeds 0, 1: 2,000 steps" in done.stdout
+    assert "task         CartPole-v1 momentum β=0.5, seed 1: 2,000 steps" in done.stdout
+    assert "steps        8,000 to do" in done.stdout
+    # 500 transitions of 44 bytes; in files 2 × 300 more, each with a checksum of 4
+    assert "replay of at most 52.8 kB per run" in done.stdout
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.toml"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", NAMED)
+def test_every_named_sweep_runs_at_its_quick_scale(movi, tmp_path, name):
+    done = movi("sweep", name, "--scale", "quick", "--out", "out")
+    assert done.returncode == 0, done.stderr
+    assert "its numbers mean nothing" in done.stdout
+    sweep = read_sweep(tmp_path / "out").sweep
+    assert sweep.scale == "quick"
+    for cell in sweep.cells:
+        for seed in cell.seeds:
+            run = run_directory(tmp_path / "out", cell, seed)
+            status = json.loads((run / "status.json").read_text())
+            assert status["status"] in ("finished", "diverged")
+            assert read_metrics(run)[-1]["step"] == status["step"]

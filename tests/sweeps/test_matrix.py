@@ -1,0 +1,168 @@
+"""The matrix of a sweep: which runs there are, where they go, and what their configs say."""
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from movi.errors import UserError
+from movi.experiments.atari import GAMES
+from movi.sweeps.matrix import Variant, cross, difference, jobs_of, slug
+from movi.sweeps.named import NAMED, SCALES, named_sweep
+from movi.training.presets import preset_fields
+
+SMALL = {"steps": 300, "learning_starts": 50}
+
+
+def small(**changes):
+    fields = {"environments": ["CartPole-v1"], "variants": [Variant("dqn")], "seeds": [0, 1]}
+    return cross("small", **{**fields, "options": SMALL, **changes})
+
+
+@pytest.mark.parametrize(
+    ("name", "runs", "steps_each"),
+    [
+        ("paper-atari", 20 * 4 * 5, 50_000_000),
+        ("paper-beta", 2 * 6 * 5, 50_000_000),
+        ("minatar", 5 * 5 * 5, 5_000_000),
+        ("minatar-beta", 5 * 6 * 5, 5_000_000),
+        ("optimisers", 20 * 4 * 5, 50_000_000),
+    ],
+)
+def test_the_papers_scale_is_the_protocol_in_full(name, runs, steps_each):
+    sweep = named_sweep(name, "paper")
+    assert sweep.runs == runs
+    assert sweep.steps == runs * steps_each
+    for cell in sweep.cells:
+        changed = {"algorithm", "env", "seed", "beta", "beta_schedule", "sign"}
+        for field, value in preset_fields(cell.config.preset).items():
+            assert field in changed or getattr(cell.config, field) == value
+
+
+def test_the_papers_atari_comparison_is_every_algorithm_on_every_game():
+    cells = named_sweep("paper-atari", "paper").cells
+    algorithms = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
+    assert [(cell.env, cell.label) for cell in cells] == [
+        (f"ALE/{game}-v5", algorithm) for game in GAMES for algorithm in algorithms
+    ]
+    assert {cell.config.preset for cell in cells} == {"paper"}
+    assert all(cell.seeds == (0, 1, 2, 3, 4) for cell in cells)
+
+
+@pytest.mark.parametrize("name", ["paper-beta", "minatar-beta"])
+@pytest.mark.parametrize("scale", SCALES)
+def test_the_study_of_beta_has_the_appendixs_alternatives(name, scale):
+    cells = named_sweep(name, scale).cells[:6]
+    steps = cells[0].config.steps
+    at_the_end = {cell.label: cell.config.beta_of(steps - 1) for cell in cells}
+    assert {label: pytest.approx(beta) for label, beta in at_the_end.items()} == {
+        "dqn": 19 / 20,  # which DQN does not use
+        "momentum-dqn": 19 / 20,
+        "momentum-dqn β=0.1": 0.1,
+        "momentum-dqn β=0.5": 0.5,
+        "momentum-dqn β=0.9": 0.9,
+        "momentum-dqn (heuristic)": 0.9,
+    }
+    tenth = steps // 10  # two κ into the run
+    assert cells[1].config.beta_of(tenth) == pytest.approx(2 / 3)
+    assert cells[5].config.beta_of(tenth) == pytest.approx(0.2)
+
+
+def test_minatar_has_both_signs_of_deep_sql():
+    cells = named_sweep("minatar", "laptop").cells
+    signs = {cell.label: cell.config.sign for cell in cells if cell.config.algorithm == "deep-sql"}
+    assert signs == {"deep-sql": "sql", "deep-sql (printed)": "printed"}
+
+
+def test_the_optimisers_differ_in_optimiser_and_loss_alone():
+    cells = {cell.label: cell.config for cell in named_sweep("optimisers", "laptop").cells[:4]}
+    assert set(cells) == {"dqn", "momentum-dqn", "dqn (modern)", "momentum-dqn (modern)"}
+    assert (cells["dqn"].optimiser, cells["dqn (modern)"].optimiser) == ("rmsprop", "adam")
+    same = replace(
+        cells["dqn (modern)"],
+        **{
+            name: getattr(cells["dqn"], name)
+            for name in ("preset", "optimiser", "loss", "learning_rate", "optimiser_epsilon")
+        },
+    )
+    assert same == cells["dqn"]
+
+
+@pytest.mark.parametrize("name", NAMED)
+@pytest.mark.parametrize("scale", SCALES)
+def test_every_named_sweep_compares_within_equal_lengths(name, scale):
+    sweep = named_sweep(name, scale)
+    assert (sweep.name, sweep.scale) == (name, scale)
+    assert len({cell.config.steps for cell in sweep.cells}) == 1
+    places = {cell.place(seed) for cell in sweep.cells for seed in cell.seeds}
+    assert len(places) == sweep.runs
+    for cell in sweep.cells:
+        assert cell.config.kappa is None  # a twentieth of the run
+        assert cell.config.steps % cell.config.iteration_steps == 0
+
+
+@given(st.lists(st.integers(0, 10**9), min_size=1, unique=True), st.integers(1, 50))
+def test_jobs_are_a_partition_of_the_seeds_in_their_order(seeds, together):
+    sweep = small(seeds=seeds, variants=[Variant("dqn"), Variant("deep-sql")])
+    together = min(together, len(seeds))
+    cells = tuple(replace(cell, together=together) for cell in sweep.cells)
+    jobs = list(jobs_of(replace(sweep, cells=cells)))
+    assert [seed for job in jobs for seed in job.seeds] == seeds + seeds
+    assert all(1 <= len(job.seeds) <= together for job in jobs)
+
+
+@given(st.text(max_size=40))
+def test_a_slug_is_a_name_of_one_plain_directory(label):
+    name = slug(label)
+    assert all(c.isascii() and (c.isalnum() or c in "-.") for c in name)
+    assert not name.startswith((".", "-"))
+    assert slug(name) == name
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"seeds": []}, "seeds: []"),
+        ({"seeds": [1, 1]}, "all different"),
+        ({"seeds": [-1]}, "seed: -1"),
+        ({"seeds": [True]}, "seed: True"),
+        ({"environments": []}, "no runs"),
+        ({"environments": ["../../etc"]}, "'../../etc'"),
+        ({"environments": ["A/B-v0", "A-B-v0"]}, "directory of"),
+        ({"variants": [Variant("dqn"), Variant("deep-sql", "dqn")]}, "directory of"),
+        ({"variants": [Variant("dqn", "a b"), Variant("dqn", "a-b")]}, "directory of"),
+        ({"variants": [Variant("dqn", "…")]}, "letters or digits"),
+        ({"variants": [Variant("dqn", "a\x1b[2J")]}, "label"),
+        ({"variants": [Variant("dqn", preset="none")]}, "preset: 'none'"),
+        ({"variants": [Variant("dqn", options=(("steppes", 3),))]}, "steppes"),
+        ({"options": {"beta_schedule": "cosine"}}, "'cosine'"),
+        ({"options": {"steps": 0}}, "steps: 0"),
+        ({"options": {"gamma": "high"}}, "gamma: 'high'"),
+        ({"options": {"shared_batch": "yes"}}, "shared_batch: 'yes'"),
+    ],
+)
+def test_a_matrix_that_makes_no_sense_is_one_clear_line(changes, says):
+    with pytest.raises(UserError) as error:
+        small(**changes)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_unknown_names_and_scales_are_named():
+    with pytest.raises(UserError, match="'maxatar', expected one of paper-atari"):
+        named_sweep("maxatar", "quick")
+    with pytest.raises(UserError, match="'huge', expected one of quick"):
+        named_sweep("minatar", "huge")
+
+
+def test_the_difference_between_matrices_is_said():
+    assert difference(small(), small()) == ""
+    more = small(variants=[Variant("dqn"), Variant("deep-dpp")], seeds=[0, 1, 2])
+    assert difference(small(), more) == (
+        "new CartPole-v1 deep-dpp; CartPole-v1 dqn: seeds [0, 1] → [0, 1, 2]"
+    )
+    assert difference(more, small()).startswith("without CartPole-v1 deep-dpp")
+    assert difference(small(), small(options={**SMALL, "gamma": 0.9})) == (
+        "CartPole-v1 dqn: gamma 0.99 → 0.9"
+    )

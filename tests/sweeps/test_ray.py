@@ -1,0 +1,175 @@
+"""Sweeps on Ray, a real one: on this machine, and on a cluster that loses a node."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray")
+
+from movi.cli import main
+from movi.sweeps.files import read_sweep
+from tests.sweeps.sweep_processes import (
+    TOML,
+    descendants,
+    environment,
+    fingerprint,
+    results,
+    wait_for,
+    workers_of,
+)
+
+LOOPBACK = {"0100007F", "00000000000000000000000001000000", "0000000000000000FFFF00000100007F"}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    return tmp_path_factory.mktemp("compiled")
+
+
+@pytest.fixture
+def ray_environment(cache, tmp_path):
+    """Ray keeps a token in the home directory, which is not the tests' to write to."""
+    return {**environment(cache), "HOME": str(tmp_path)}
+
+
+def listening(pids):
+    """The addresses on which some processes listen, in /proc's spelling."""
+    sockets = set()
+    for pid in pids:
+        try:
+            links = [str(link.readlink()) for link in Path(f"/proc/{pid}/fd").iterdir()]
+        except OSError:
+            continue
+        sockets |= {link[8:-1] for link in links if link.startswith("socket:[")}
+    found = set()
+    for name in ("tcp", "tcp6"):
+        for line in Path(f"/proc/net/{name}").read_text().splitlines()[1:]:
+            fields = line.split()
+            if fields[3] == "0A" and fields[9] in sockets:
+                found.add(fields[1].partition(":")[0])
+    return found
+
+
+def start(words, place, env):
+    return subprocess.Popen(
+        [sys.executable, "-m", "movi", *map(str, words)],
+        cwd=place,
+        env=env,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_a_sweep_runs_on_a_ray_of_this_machine_alone(ray_environment, tmp_path):
+    one = TOML.replace('"gymnax/CartPole-v1", ', "").replace("seeds = 2", "seeds = [3]")
+    (tmp_path / "mine.toml").write_text(one)
+    driver = start(
+        ["sweep", "mine.toml", "--out", "out", "--ray", "local"], tmp_path, ray_environment
+    )
+    try:
+        wait_for(lambda: workers_of(tmp_path / "out"))
+        everyone = descendants(driver.pid)
+        addresses = listening(everyone)
+        said, errors = driver.communicate(timeout=200)
+    finally:
+        driver.kill()
+        driver.wait()
+    assert (driver.returncode, errors) == (0, "")
+    assert addresses
+    assert addresses <= LOOPBACK
+    assert "(1/1)" in said
+    run = tmp_path / "out/runs/CartPole-v1/momentum-beta-0.5/seed-3"
+    assert json.loads((run / "status.json").read_text())["status"] == "finished"
+    done = start(["sweep", "--out", "out", "--ray", "local"], tmp_path, ray_environment)
+    assert "1, all complete" in done.communicate(timeout=60)[0]
+
+
+@pytest.mark.parametrize(
+    ("address", "says"),
+    [
+        ("127.0.0.1:1", "does not answer"),
+        ("nowhere", "expected HOST:PORT"),
+        ("127.0.0.1:99999", "expected HOST:PORT"),
+    ],
+)
+def test_an_address_that_is_no_clusters_is_one_clear_line(
+    tmp_path, capsys, monkeypatch, address, says
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine.toml").write_text(TOML)
+    assert main(["sweep", "mine.toml", "--out", "out", "--ray", address]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
+    assert not (tmp_path / "out").exists()
+
+
+CLUSTER = """
+import sys
+from ray.cluster_utils import Cluster
+
+cluster = Cluster(
+    initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False}
+)
+second = cluster.add_node(num_cpus=1)
+cluster.wait_for_nodes()
+raylet = second.all_processes["raylet"][0].process.pid
+print(cluster.address, raylet, flush=True)
+sys.stdin.readline()
+cluster.remove_node(second, allow_graceful=False)
+print("removed", flush=True)
+sys.stdin.readline()
+cluster.shutdown()
+"""
+
+
+@pytest.mark.slow
+def test_a_cluster_that_loses_a_node_loses_nothing_and_repeats_nothing(ray_environment, tmp_path):
+    matrix = TOML.replace("seeds = 2", "seeds = 3").replace("steps = 2000", "steps = 6000")
+    (tmp_path / "mine.toml").write_text(matrix)
+    alone = start(
+        ["sweep", "mine.toml", "--out", "alone", "--workers", 2], tmp_path, ray_environment
+    )
+    assert alone.wait(200) == 0
+    env = {**ray_environment, "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0"}
+    cluster = subprocess.Popen(
+        [sys.executable, "-c", CLUSTER],
+        env=env,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    driver = None
+    try:
+        address, raylet = cluster.stdout.readline().split()
+        out = tmp_path / "out"
+        driver = start(["sweep", "mine.toml", "--out", "out", "--ray", address], tmp_path, env)
+
+        def in_the_middle():
+            """A run is finished, and another one is under way on the node that is to go."""
+            under_way = workers_of(out, below=int(raylet))
+            return fingerprint(out) and under_way and under_way
+
+        wait_for(in_the_middle, 200)
+        before = fingerprint(out)
+        cluster.stdin.write("remove\n")
+        cluster.stdin.flush()
+        assert cluster.stdout.readline() == "removed\n"
+        said, errors = driver.communicate(timeout=280)
+        assert (driver.returncode, errors) == (0, ""), said
+    finally:
+        if driver is not None:
+            driver.kill()
+            driver.wait()
+        cluster.communicate("end\n", timeout=60)
+    assert before
+    assert before.items() <= fingerprint(out).items()
+    assert results(out) == results(tmp_path / "alone")
+    starts = [log.read_text().count("(process ") for log in out.glob("logs/**/*.txt")]
+    assert sorted(starts)[-1] == 2
+    assert sorted(starts)[:-1] == [1] * (len(starts) - 1)
+    assert read_sweep(out).sweep == read_sweep(tmp_path / "alone").sweep

@@ -1,0 +1,218 @@
+"""How runs stand, whatever their directories look like."""
+
+import json
+import os
+import time
+
+import pytest
+
+from movi.cli import main
+from movi.errors import UserError
+from movi.sweeps.files import log_file, progress_file, run_directory, write_sweep
+from movi.sweeps.lock import is_locked, locked
+from movi.sweeps.matrix import Variant, cross, jobs_of
+from movi.sweeps.progress import Progress, read_sign
+from movi.sweeps.status import overview, summary
+
+SWEEP = cross(
+    "mine",
+    ["CartPole-v1"],
+    [Variant("dqn"), Variant("deep-sql", "deep-sql (printed)", options=(("sign", "printed"),))],
+    range(4),
+    options={"steps": 1000},
+)
+
+
+@pytest.fixture
+def sweep(tmp_path):
+    write_sweep(tmp_path, SWEEP, "movi sweep mine.toml")
+    return tmp_path
+
+
+def put_run(directory, index, seed, status=None, rows=()):
+    cell = SWEEP.cells[index]
+    path = run_directory(directory, cell, seed)
+    path.mkdir(parents=True)
+    (path / "config.json").write_text(cell.config_of(seed).to_json())
+    if status is not None:
+        (path / "status.json").write_text(json.dumps(status))
+    (path / "metrics.jsonl").write_text("".join(rows))
+    return path
+
+
+def put_sign(directory, index, seed, age=0.0, **changes):
+    job = next(j for j in jobs_of(SWEEP) if (j.index, j.seeds[0]) == (index, seed))
+    file = progress_file(directory, job)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    data = {
+        "state": "running",
+        "step": 250,
+        "steps_per_second": 50.0,
+        "message": "",
+        "where": "here:1",
+    }
+    file.write_text(json.dumps({**data, **changes}))
+    os.utime(file, (time.time() - age,) * 2)
+
+
+def states(directory):
+    return [(run.state, run.step) for run in overview(directory).runs]
+
+
+def test_a_sweep_that_has_not_begun_is_waiting(sweep):
+    seen = overview(sweep)
+    assert [(run.label, run.seed, run.state) for run in seen.runs[3:5]] == [
+        ("dqn", 3, "waiting"),
+        ("deep-sql (printed)", 0, "waiting"),
+    ]
+    assert seen.counts() == {"waiting": 8}
+    assert seen.left is None
+    assert "nobody works on it" in summary(seen)
+
+
+def test_every_state_is_told_from_the_others(sweep):
+    running = {"status": "running", "step": 0, "message": ""}
+    put_run(sweep, 0, 0, {"status": "finished", "step": 1000, "message": ""})
+    put_sign(sweep, 0, 0, state="failed", message="an old one")
+    put_run(sweep, 0, 1, {"status": "diverged", "step": 400, "message": "diverged at step 400"})
+    put_run(sweep, 0, 2, running)
+    put_sign(sweep, 0, 2)
+    put_run(sweep, 0, 3, running, ['{"step": 100}\n', '{"step": 200}\n', '{"st'])
+    put_sign(sweep, 0, 3, age=3600, step=150)
+    put_run(sweep, 1, 0, {"status": "failed", "step": 7, "message": "ValueError()"})
+    put_sign(sweep, 1, 1, state="failed", message="no such thing", step=0)
+    put_run(sweep, 1, 2, {"status": "interrupted", "step": 300, "message": ""})
+    seen = overview(sweep)
+    assert states(sweep) == [
+        ("finished", 1000),
+        ("diverged", 400),
+        ("running", 250),
+        ("interrupted", 200),
+        ("failed", 7),
+        ("failed", 0),
+        ("interrupted", 300),
+        ("waiting", 0),
+    ]
+    assert seen.runs[2].speed == 50.0
+    assert seen.runs[2].left == (1000 - 250) / 50
+    assert seen.left == (750 + 800 + 700 + 1000) / 50
+    assert seen.runs[5].message == "no such thing"
+    counts = {"waiting": 1, "running": 1, "interrupted": 2, "finished": 1, "diverged": 1}
+    assert seen.counts() == {**counts, "failed": 2}
+    assert (
+        "8 runs: 1 waiting, 1 running, 2 interrupted, 1 finished, 1 diverged, 2 failed; about "
+        in (summary(seen))
+    )
+
+
+def test_half_written_and_newer_runs_are_rows_of_the_table(sweep, capsys):
+    put_run(sweep, 0, 0)
+    (put_run(sweep, 0, 1) / "status.json").write_text('{"status": "fin')
+    (put_run(sweep, 0, 2) / "status.json").write_text('{"status": "hibernating", "step": 5}')
+    (put_run(sweep, 0, 3) / "status.json").write_text("[]")
+    (put_run(sweep, 1, 0) / "status.json").write_text('{"status": "running", "step": "many"}')
+    (put_run(sweep, 1, 1) / "status.json").write_bytes(b"\xff\xfe")
+    put_sign(sweep, 1, 2, step="far", where=3)
+    put_run(sweep, 1, 3, {"status": "running", "step": 3}, ["\x00\x00\n", '{"step": null}\n'])
+    assert [run.state for run in overview(sweep).runs] == [
+        "waiting",
+        *["unreadable"] * 5,
+        "waiting",
+        "interrupted",
+    ]
+    assert main(["status", str(sweep)]) == 0
+    said = capsys.readouterr().out
+    assert "5 unreadable" in said
+    assert "'hibernating', unknown to this version of movi" in " ".join(said.split())
+
+
+def test_the_progress_of_a_group_is_that_of_each_of_its_runs(tmp_path):
+    from dataclasses import replace
+
+    cell = replace(SWEEP.cells[0], together=4)
+    group = replace(SWEEP, cells=(cell,))
+    write_sweep(tmp_path, group, "")
+    (job,) = jobs_of(group)
+    assert str(log_file(tmp_path, job).relative_to(tmp_path)) == "logs/CartPole-v1/dqn/seed-0.txt"
+    with Progress(progress_file(tmp_path, job)) as progress:
+        progress.reach(123)
+        progress._write()
+        assert [(run.state, run.step) for run in overview(tmp_path).runs] == [("running", 123)] * 4
+    sign = read_sign(progress_file(tmp_path, job))
+    assert (sign.state, sign.step, sign.fresh) == ("stopped", 123, True)
+    assert [run.state for run in overview(tmp_path).runs] == ["waiting"] * 4
+
+
+@pytest.mark.parametrize(
+    ("content", "says"),
+    [
+        (None, "no sweep and no runs"),
+        ({"readme.txt": "hello"}, "no sweep and no runs"),
+        ({"config.json": '{"port": 80}'}, "no sweep and no runs"),
+        ({"sweep.json": '{"format": 99}'}, "format 99, written by a newer version"),
+        ({"sweep.json": '{"format": 1, "na'}, "not JSON"),
+        ({"sweep.json": ""}, "not JSON"),
+        ({"sweep.json": '{"kernel": "rbf"}'}, "not a sweep's file"),
+        ({"sweep.json/x": ""}, "Is a directory"),
+    ],
+)
+def test_a_directory_that_is_no_sweeps_is_one_clear_line(tmp_path, capsys, content, says):
+    for name, text in (content or {}).items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(text)
+    before = sorted(tmp_path.rglob("*"))
+    assert main(["status", str(tmp_path)]) == 2
+    said = capsys.readouterr()
+    assert says in said.err
+    assert said.err.count("\n") == 1
+    assert said.out == ""
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_missing_directory_and_a_file_are_named(tmp_path, capsys):
+    assert main(["status", str(tmp_path / "none")]) == 2
+    assert "no such directory" in capsys.readouterr().err
+    (tmp_path / "file").write_text("")
+    assert main(["status", str(tmp_path / "file")]) == 2
+    assert "is a file" in capsys.readouterr().err
+    assert main(["status", str(tmp_path), "--every", "0"]) == 2
+    assert "every: 0" in capsys.readouterr().err
+
+
+def test_runs_of_no_sweep_are_shown_too(tmp_path, capsys):
+    put_run(tmp_path, 0, 3, {"status": "finished", "step": 1000, "message": ""})
+    newer = put_run(tmp_path, 1, 0, {"status": "running", "step": 0})
+    (newer / "config.json").write_text('{"format": 7}')
+    assert main(["status", str(tmp_path)]) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "2 runs: 1 finished, 1 unreadable" in said
+    assert "format 7" in said
+    assert main(["status", str(newer.parents[1] / "dqn" / "seed-3")]) == 0
+    assert "1 runs: 1 finished" in capsys.readouterr().out
+
+
+def test_what_a_run_says_is_no_command_to_the_terminal(sweep, capsys):
+    message = "[bold]loud[/bold] \x1b[2J\x07"
+    put_run(sweep, 0, 0, {"status": "failed", "step": 0, "message": message})
+    assert main(["status", str(sweep)]) == 0
+    said = capsys.readouterr().out
+    assert "[bold]loud[/bold]" in " ".join(said.split())
+    assert "\x1b" not in said
+    assert "\x07" not in said
+
+
+def test_watching_ends_when_all_runs_have_ended(sweep, capsys):
+    for index in (0, 1):
+        for seed in range(4):
+            put_run(sweep, index, seed, {"status": "finished", "step": 1000, "message": ""})
+    assert main(["status", str(sweep), "--watch"]) == 0
+    assert "8 runs: 8 finished" in capsys.readouterr().out
+
+
+def test_a_sweep_is_worked_on_by_one(sweep):
+    assert not is_locked(sweep)
+    with locked(sweep):
+        assert is_locked(sweep)
+        with pytest.raises(UserError, match="another movi sweep works on"), locked(sweep):
+            pass
+    assert not is_locked(sweep)
