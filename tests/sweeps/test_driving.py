@@ -39,14 +39,14 @@ def compiled(cache):
 def movi(compiled, tmp_path):
     """Calls ``movi`` in a directory of its own, or starts it there."""
 
-    def call(*words, start=False):
+    def call(*words, start=False, seconds=280):
         command = [sys.executable, "-m", "movi", *map(str, words)]
         if start:
             return subprocess.Popen(
                 command, cwd=tmp_path, env=compiled, stdout=subprocess.PIPE, text=True
             )
         return subprocess.run(
-            command, cwd=tmp_path, env=compiled, capture_output=True, text=True, timeout=280
+            command, cwd=tmp_path, env=compiled, capture_output=True, text=True, timeout=seconds
         )
 
     return call
@@ -275,7 +275,7 @@ def test_a_dry_run_prints_the_matrix_and_writes_nothing(movi, tmp_path):
 @pytest.mark.slow
 @pytest.mark.parametrize("name", NAMED)
 def test_every_named_sweep_runs_at_its_quick_scale(movi, tmp_path, name):
-    done = movi("sweep", name, "--scale", "quick", "--out", "out")
+    done = movi("sweep", name, "--scale", "quick", "--out", "out", seconds=1500)
     assert done.returncode == 0, done.stderr
     assert "its numbers mean nothing" in done.stdout
     sweep = read_sweep(tmp_path / "out").sweep
