@@ -261,7 +261,7 @@ def test_a_full_replay_of_a_million_transitions_in_7_3_gigabytes_and_quick_to_sa
 
 @pytest.mark.slow
 def test_a_checkpoint_of_a_full_atari_replay_takes_under_a_second_and_no_memory(tmp_path):
-    """A million transitions in files, a checkpoint every 5,000; with the paper's networks' bytes."""
+    """A million transitions in files, a checkpoint every 5,000 with the paper's networks in it."""
     import time
 
     from movi.replay.interface import slack_of
@@ -299,8 +299,8 @@ def test_a_checkpoint_of_a_full_atari_replay_takes_under_a_second_and_no_memory(
     ring, whole = np.array(times[-20:]).T
     print(
         f"replay: mean {ring.mean():.2f} s, longest {ring.max():.2f} s; with networks: "
-        f"mean {whole.mean():.2f} s, longest {whole.max():.2f} s; memory {extra / 1e6:.0f} MB more; "
-        f"opened and checked in {opened:.1f} s"
+        f"mean {whole.mean():.2f} s, longest {whole.max():.2f} s; "
+        f"memory {extra / 1e6:.0f} MB more; opened and checked in {opened:.1f} s"
     )
     assert np.median(whole) < 1
     assert extra < 50e6

@@ -140,19 +140,19 @@ def test_a_changed_matrix_is_refused_with_the_difference(
 def test_a_sweep_that_is_killed_goes_on_to_the_same_results(undisturbed, movi, tmp_path):
     (tmp_path / "mine.toml").write_text(TOML)
     out = tmp_path / "out"
-    words = ("sweep", "mine.toml", "--out", "out", "--workers", 2)
+    words = ("sweep", "mine.toml", "--out", out, "--workers", 2)
     driver = movi(*words, start=True)
     try:
         wait_for(lambda: rows(out) >= 3)
-        victim = wait_for(lambda: workers_of("out"))[0]
+        victim = wait_for(lambda: workers_of(out))[0]
         os.kill(victim, signal.SIGKILL)
         while "(attempt 2)" not in driver.stdout.readline():
             assert driver.poll() is None
         wait_for(lambda: rows(out) >= 9)
-        assert workers_of("out")
+        assert workers_of(out)
         driver.kill()
         driver.wait()
-        wait_for(lambda: not workers_of("out"), 60)  # no orphans
+        wait_for(lambda: not workers_of(out), 60)  # no orphans
     finally:
         driver.kill()
         driver.wait()
@@ -212,19 +212,20 @@ def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, comp
 
 def test_an_interrupt_stops_a_sweep_with_checkpoints(movi, tmp_path):
     (tmp_path / "mine.toml").write_text(TOML.replace("steps = 2000", "steps = 1000000"))
-    driver = movi("sweep", "mine.toml", "--out", "out", start=True)
+    out = tmp_path / "out"
+    driver = movi("sweep", "mine.toml", "--out", out, start=True)
     try:
-        wait_for(lambda: rows(tmp_path / "out") >= 4)
+        wait_for(lambda: rows(out) >= 4)
         driver.send_signal(signal.SIGINT)
         driver.communicate(timeout=100)
         assert driver.returncode == 130
     finally:
         driver.kill()
         driver.wait()
-    assert not workers_of("out")
-    states = [json.loads(f.read_text())["status"] for f in tmp_path.glob("out/runs/**/status.json")]
+    assert not workers_of(out)
+    states = [json.loads(f.read_text())["status"] for f in out.glob("runs/**/status.json")]
     assert set(states) == {"interrupted"}
-    assert list(tmp_path.glob("out/runs/**/checkpoint/*.safetensors"))
+    assert list(out.glob("runs/**/checkpoint/*.safetensors"))
 
 
 @pytest.mark.parametrize(

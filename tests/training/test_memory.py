@@ -1,4 +1,4 @@
-"""No leak: memory is flat once the replay is full."""
+"""No leak: memory is flat once the replay is full, with checkpoints, in both loops."""
 
 import os
 import subprocess
@@ -21,18 +21,25 @@ class Memory(Watcher):
             self.seen.append(int(file.read().split()[1]) * resource.getpagesize())
 
 memory = Memory()
-train(Config("dqn", "CartPole-v1", steps=int(sys.argv[1]), iteration_steps=2_000,
+train(Config("dqn", sys.argv[2], steps=int(sys.argv[1]), iteration_steps=2_000,
              replay_capacity=2_000, learning_starts=100, update_period=4, hidden=(16,),
-             evaluation_episodes=0), watcher=memory)
+             evaluation_episodes=0, checkpoint_every=500), sys.argv[3], watcher=memory)
 print(memory.seen[2], memory.seen[-1])
 """
 
 
-@pytest.mark.parametrize("steps", [16_000, pytest.param(200_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    ("steps", "env"),
+    [
+        (16_000, "CartPole-v1"),
+        pytest.param(210_000, "CartPole-v1", marks=pytest.mark.slow),
+        pytest.param(210_000, "gymnax/CartPole-v1", marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="reads Linux's /proc")
-def test_memory_is_flat_after_the_replay_is_full(steps):
+def test_memory_is_flat_after_the_replay_is_full(steps, env, tmp_path):
     result = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(steps)],
+        [sys.executable, "-c", SCRIPT, str(steps), env, str(tmp_path / "run")],
         capture_output=True,
         text=True,
         timeout=600,

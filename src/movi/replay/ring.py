@@ -38,15 +38,16 @@ class Ring:
             self.data: Any = np.zeros(size, dtype)
             return
         sums = file.with_suffix(".crc")
-        self.data = _mapped(file, size, dtype, new)
+        self._map = _mapped(file, size, dtype, new)
         self._sums = _mapped(sums, size, np.dtype(np.uint32), new)
+        self.data = np.asarray(self._map)  # a plain view: every access to a memmap costs more
         self._bytes = np.ndarray((size, dtype.itemsize), np.uint8, self.data)
 
     def seal(self, first: int, last: int) -> None:
         """Computes the checksums of records first, …, last − 1 and puts them on the disk."""
         for start, stop in self._ranges(first, last):
             self._sums[start:stop] = [zlib.crc32(row) for row in self._bytes[start:stop]]
-        self.data.flush()
+        self._map.flush()
         self._sums.flush()
 
     def verify(self, first: int, last: int) -> None:
