@@ -87,7 +87,7 @@ def processes():
 
 
 def workers_of(directory, below=None):
-    """The workers on a sweep's directory; those of a process's descendants only, if it is given."""
+    """The workers on a directory, by its absolute path; if given, only those below a process."""
     everything = processes()
     workers = [
         pid

@@ -42,6 +42,10 @@ HOST = Config("momentum-dqn", "CartPole-v1", **SHORT)
 FUSED = Config("momentum-dqn", "gymnax/CartPole-v1", **SHORT)
 
 
+def slow(value):
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
 class Stop(Exception):
     pass
 
@@ -81,7 +85,7 @@ def results(run):
     return {name: (run / name).read_bytes() for name in RESULTS if (run / name).exists()}
 
 
-@pytest.mark.parametrize("every", [1, 7, 299, 10_000])
+@pytest.mark.parametrize("every", [slow(1), 7, slow(299), 10_000])
 def test_the_results_do_not_depend_on_how_often_checkpoints_are_made(every, whole, tmp_path):
     config = replace(HOST, checkpoint_every=every)
     broken(config, tmp_path / "run", 150)
@@ -114,7 +118,7 @@ def test_atari_in_the_middle_of_a_game_goes_on_exactly(tmp_path, monkeypatch):
     monkeypatch.setattr("movi.envs.atari.AtariVector.seed_after", 100)
     whole = train(config, tmp_path / "whole", **parts())
     assert whole.loop.scores.episodes >= 4
-    for step in (100, 130, 290):
+    for step in (130, 290):
         with pytest.raises(Stop):
             train(config, tmp_path / "broken", watcher=StopAt(step), **parts())
     train(config, tmp_path / "broken", **parts())
@@ -133,7 +137,7 @@ def test_a_finished_run_is_read_from_its_files_and_trained_no_more(whole):
 
 
 @pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])
-@pytest.mark.parametrize("first", [130, 200])
+@pytest.mark.parametrize("first", [130, slow(200)])
 def test_a_longer_run_is_the_one_that_was_longer_from_the_start(config, first, tmp_path):
     """130 steps end within an iteration, whose short row has to go; κ stays that of the first."""
     long = replace(config, steps=300)
@@ -408,7 +412,7 @@ class Full:
         write_aside(path, content)
 
 
-@pytest.mark.parametrize("left", [3_000, 12_000, 30_000])
+@pytest.mark.parametrize("left", [slow(3_000), 12_000, slow(30_000)])
 def test_a_full_disk_is_one_line_and_the_last_checkpoint_is_intact(
     left, whole, tmp_path, monkeypatch
 ):

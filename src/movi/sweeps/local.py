@@ -61,7 +61,7 @@ def run_local(
     """Runs the jobs, as many at once as there are shares of cores, until each has ended."""
     waiting, attempts = deque(jobs), dict.fromkeys(jobs, 0)
     free, busy = deque(range(len(shares))), list[_Worker]()
-    with _stopped_by_signals():
+    with stopped_by_signals():
         try:
             while waiting or busy:
                 while waiting and free:
@@ -114,8 +114,8 @@ def stop(processes: "Iterable[subprocess.Popen[bytes]]") -> None:
 
 
 @contextmanager
-def _stopped_by_signals() -> Iterator[None]:
-    """SIGTERM stops the pool as an interrupt from the keyboard does."""
+def stopped_by_signals() -> Iterator[None]:
+    """SIGTERM stops a driver as an interrupt from the keyboard does."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt

@@ -9,6 +9,7 @@ since the last checkpoint, and nothing that is finished is repeated.
 import math
 import os
 import socket
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,12 +18,20 @@ from typing import Any
 from movi.errors import UserError
 from movi.replay.memory import readable
 from movi.sweeps.drive import Failure, Reporter, Say, begin, discard_done, nothing_left, settle
-from movi.sweeps.local import Listener, died, start_worker, stop, why_ended
+from movi.sweeps.local import (
+    LOOK,
+    Listener,
+    died,
+    start_worker,
+    stop,
+    stopped_by_signals,
+    why_ended,
+)
 from movi.sweeps.lock import locked
 from movi.sweeps.matrix import Job, Sweep, jobs_of
 from movi.sweeps.needs import Needs
 from movi.sweeps.plan import Plan, cores, within
-from movi.sweeps.worker import find_job
+from movi.sweeps.worker import GRACE, find_job
 
 RETRIES = 20
 """How often a task is started again whose node or worker died."""
@@ -71,7 +80,7 @@ def run_on_ray(
         jobs = settle(start, plan, directory, command, dry_run=dry_run, say=say)
         if not jobs:
             return []
-        with locked(directory):
+        with locked(directory), stopped_by_signals():
             discard_done(directory, plan.sweep)
             listener = Reporter(directory, len(jobs), say)
             memory = {job: min(plan.memory(job), _largest(nodes)) for job in jobs}
@@ -187,22 +196,29 @@ def _submit_all(
         task.options(memory=size).remote(str(directory), job.index, job.seeds[0], threads): job
         for job, size in memory.items()
     }
-    while under_way:
-        done, _ = ray.wait(list(under_way))
-        for reference in done:
-            job = under_way.pop(reference)
-            try:
-                reason = ray.get(reference)
-            except ray.exceptions.RayError as error:
-                reason = str(error).strip().splitlines()[-1]
-            listener.ended(job, reason)
+    try:
+        while under_way:
+            done, _ = ray.wait(list(under_way))
+            for reference in done:
+                job = under_way.pop(reference)
+                try:
+                    reason = ray.get(reference)
+                except ray.exceptions.RayError as error:
+                    reason = str(error).strip().splitlines()[-1]
+                listener.ended(job, reason)
+    except KeyboardInterrupt:
+        for reference in under_way:
+            ray.cancel(reference)
+        ray.wait(list(under_way), num_returns=len(under_way), timeout=GRACE)
+        raise
 
 
 def work(directory: str, index: int, seed: int, threads: str) -> str:
     """The task: a worker process, to its end; why it ended early, if it did."""
     process = start_worker(Path(directory), find_job(Path(directory), index, seed), threads)
     try:
-        process.wait()
+        while process.poll() is None:
+            time.sleep(LOOK)  # where Ray can interrupt it
     finally:
         stop([process])
     if died(process):

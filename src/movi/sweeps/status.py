@@ -68,6 +68,8 @@ class Overview:
     @property
     def left(self) -> float | None:
         """Seconds left at the present speed of all runs under way together."""
+        if self.driven is False:
+            return None
         speed = sum(run.speed or 0.0 for run in self.runs if run.state == "running")
         if not speed or any(run.steps is None for run in self.runs):
             return None
