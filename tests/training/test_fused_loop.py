@@ -92,7 +92,7 @@ def test_fused_and_host_loop_agree_on_cartpole(algorithm):
 
 @pytest.mark.parametrize(
     "algorithm",
-    ["dqn", "momentum-dqn", *(pytest.param(a, marks=pytest.mark.slow) for a in ALGORITHMS[2:])],
+    ["dqn", *(pytest.param(a, marks=pytest.mark.slow) for a in ALGORITHMS[1:])],
 )
 def test_fused_and_host_loop_agree_on_minatar(algorithm):
     config = Config(
