@@ -28,6 +28,7 @@ reproduce: $(READY)
 	$(BIN)/movi garnets compare --out $(RESULTS)
 	$(BIN)/movi garnets assumption --out $(RESULTS)
 	$(BIN)/movi garnets bounds --out $(RESULTS)
+	$(BIN)/movi sweep examples/cartpole.toml --out $(RESULTS)/deep
 	$(BIN)/movi report $(RESULTS)
 
 lint: $(READY)

@@ -8,10 +8,20 @@ import pytest
 import movi
 
 SOURCE = Path(movi.__file__).parent
-GROUND = {"errors", "files", "progress", "spaces", "transitions", "trees", "version"}
+GROUND = {
+    "compilation",
+    "errors",
+    "files",
+    "progress",
+    "spaces",
+    "transitions",
+    "trees",
+    "version",
+}
 TABLES = {"targets", "schedules", "mdp", "planning"}
 NETWORKS = {"targets", "schedules", "agents", "envs", "replay", "training"}
 MAY_IMPORT = {
+    "compilation": set(),
     "errors": set(),
     "files": set(),
     "spaces": set(),

@@ -10,6 +10,7 @@ from movi.envs.gymnax_env import make_gymnax
 from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.presets import preset_fields
+from movi.training.processors import prepare_fused
 from movi.training.train import learner_of, network_spec
 
 COMMON = {"learning_starts": 1_000, "epsilon_warmup": 0, "epsilon_decay": 1}
@@ -32,6 +33,7 @@ CONFIGS = {
 
 task, warm, steps, seeds = sys.argv[1], *map(int, sys.argv[2:5])
 config = CONFIGS[task]
+prepare_fused(seeds)
 environment = make_gymnax(config.env)
 spaces = environment.spaces
 network = make_network(network_spec(config, spaces), spaces)

@@ -1,6 +1,7 @@
 """Whole Atari runs, short ones, and what the paper's preset means."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -95,12 +96,30 @@ def test_the_replay_in_files_of_the_run_directory_changes_nothing(tmp_path):
 
 
 def test_scores_are_of_whole_games_with_raw_rewards_that_ended_in_the_iteration():
-    config = short(steps=600, iteration_steps=200, learning_starts=150, update_period=1_000)
-    result = train(config, environment=make_atari(config.env, episode_steps=90), network=small())
+    """Ms. Pac-Man's points are tens; the learner is given ones, the score keeps the tens."""
+    config = replace(
+        short(steps=600, iteration_steps=200, learning_starts=150, update_period=1_000),
+        env="ALE/MsPacman-v5",
+    )
+    environment = make_atari(config.env, episode_steps=90)
+    step, rewards = environment.step, []
+
+    def recorded(actions):
+        outcome = step(actions)
+        rewards.append(float(outcome.reward[0]))
+        return outcome
+
+    environment.step = recorded
+    result = train(config, environment=environment, network=small(9))
+    games = np.reshape(rewards[: 6 * 90], (6, 90))  # no game ends by itself this early
+    assert set(rewards) >= {0.0, 10.0}
+    assert [row["step"] for row in result.metrics] == [200, 400, 600]
     assert [row["episodes"] for row in result.metrics] == [2, 2, 2]  # 90·k in (0, 600]
     assert all(row["length"] == 90 for row in result.metrics)
-    # The same games by hand: the actions are the run's, the score the sum of raw rewards.
-    assert [row["step"] for row in result.metrics] == [200, 400, 600]
+    by_hand = games.sum(axis=1).reshape(3, 2).mean(axis=1)
+    assert [row["score"] for row in result.metrics] == by_hand.tolist()
+    assert (by_hand >= 10 * np.clip(games, -1, 1).sum(axis=1).reshape(3, 2).mean(axis=1)).all()
+    assert by_hand.min() > 0
 
 
 def test_a_replay_that_cannot_fit_is_one_line_and_nothing_is_written(tmp_path, capsys):

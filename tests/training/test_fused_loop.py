@@ -90,7 +90,10 @@ def test_fused_and_host_loop_agree_on_cartpole(algorithm):
     assert_close(fused.states[0].learner, host.learner.state)
 
 
-@pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn"])
+@pytest.mark.parametrize(
+    "algorithm",
+    ["dqn", "momentum-dqn", *(pytest.param(a, marks=pytest.mark.slow) for a in ALGORITHMS[2:])],
+)
 def test_fused_and_host_loop_agree_on_minatar(algorithm):
     config = Config(
         algorithm,

@@ -29,4 +29,6 @@ class SlicedConv(nn.Module):
         height, width = x.shape[1] - h + 1, x.shape[2] - w + 1
         patches = [x[:, i : i + height, j : j + width] for i in range(h) for j in range(w)]
         columns = jnp.concatenate(patches, axis=-1)
-        return columns @ kernel.reshape(-1, self.features) + bias
+        # As a plain matrix: its gradient with respect to the kernel is one product too.
+        rows = columns.reshape(-1, columns.shape[-1]) @ kernel.reshape(-1, self.features) + bias
+        return rows.reshape(*columns.shape[:-1], self.features)

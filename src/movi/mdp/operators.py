@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from movi.compilation import library_takes
 from movi.mdp.model import FiniteMDP, row_rounding
 
 Array = Any
@@ -87,25 +88,13 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
 
     @functools.cache
     def jitted() -> Callable[..., Any]:
-        return jax.jit(function, compiler_options=_fused_sums(), **options)
+        return jax.jit(function, compiler_options=library_takes("nothing"), **options)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
         return jitted()(*args, **kwargs)
 
     return call
-
-
-@functools.cache
-def _fused_sums() -> dict[str, str] | None:
-    if jax.default_backend() != "cpu":
-        return None
-    option = {"xla_cpu_experimental_ynn_fusion_type": ""}
-    try:  # an experimental option of XLA: later versions may not know it
-        jax.jit(lambda x: x + 1, compiler_options=option)(0).block_until_ready()
-    except (jax.errors.JaxRuntimeError, ValueError):
-        return None
-    return option
 
 
 def select(table: Array, policy: Array) -> Array:

@@ -52,13 +52,18 @@ class Figure(Protocol):
         ...
 
 
+def check_formats(formats: Sequence[str]) -> None:
+    """Raises for one that ``save`` cannot write."""
+    for form in formats:
+        if form not in FORMATS:
+            raise UserError(f"figure format: {form!r}, expected one of {', '.join(FORMATS)}")
+
+
 def save(
     figure: Figure, directory: Path, name: str | None = None, formats: Sequence[str] = FORMATS
 ) -> list[Path]:
     """Write a figure into a directory as each of the formats; the paths written."""
-    for form in formats:
-        if form not in FORMATS:
-            raise UserError(f"figure format: {form!r}, expected one of {', '.join(FORMATS)}")
+    check_formats(formats)
     convert = _converter()
     svg = convert.vegalite_to_svg(figure.spec(interactive=False))
     directory.mkdir(parents=True, exist_ok=True)
@@ -105,11 +110,18 @@ def page_libraries() -> str:
 
 
 def finished(
-    chart: Any, figure: Figure, *, legend_columns: int, interactive: bool
+    chart: Any, figure: Figure, *, legend_columns: int, interactive: bool, sized: bool = True
 ) -> dict[str, Any]:
-    """A chart's specification with the size and look that all figures share."""
+    """A chart's specification with the look that all figures share.
+
+    And with their size, unless not ``sized``: panels have sizes of their own.
+    """
     alt = altair()
-    if interactive:
+    if not sized:
+        if not interactive:
+            title = alt.TitleParams(figure.title, subtitle=figure.subtitle)
+            chart = chart.properties(title=title, background="white")
+    elif interactive:
         size = alt.AutoSizeParams(type="fit-x", contains="padding")
         chart = chart.properties(width="container", height=HEIGHT, autosize=size)
     else:

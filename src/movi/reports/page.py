@@ -10,7 +10,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -18,8 +18,17 @@ from urllib.parse import quote
 
 from movi.errors import UserError
 from movi.files import write_aside
-from movi.reports.charts import FORMATS, Figure, page_libraries, save, static_svg
-from movi.reports.sections import SECTIONS, Loaded, Section
+from movi.reports.charts import (
+    FORMATS,
+    Figure,
+    check_formats,
+    page_libraries,
+    save,
+    static_svg,
+)
+from movi.reports.deep_sections import deep_sections
+from movi.reports.references import read_references
+from movi.reports.sections import SECTIONS, Loaded, PageTable, Section
 from movi.reports.series import DARK, INK, MUTED
 from movi.reports.tables import Provenance
 from movi.reports.verdicts import Verdict
@@ -27,6 +36,9 @@ from movi.version import __version__
 
 FIGURES = "figures"
 """Directory beside the page that gets the figures' files."""
+
+MOST_PROBLEMS = 20
+"""Of a section that the page names; ``notify`` is told all."""
 
 _PAGE_COLOURS = {
     "page": ("#f6f8fa", "#10151b"),
@@ -65,23 +77,39 @@ class Chapter:
     """Its data, if they are there and good."""
     parts: tuple[Part, ...]
     """Its figures; none without data."""
-    problem: str = ""
-    """What is wrong with the data, if anything: begins with the file in the results directory."""
+    problems: tuple[str, ...] = ()
+    """What is wrong with the data, if anything: each begins with the file in the directory."""
 
 
-def read_chapters(directory: Path, sections: Sequence[Section] = SECTIONS) -> list[Chapter]:
+def read_chapters(
+    directory: Path, references: Sequence[Path] = (), game: str | None = None
+) -> list[Chapter]:
     """Everything that a results directory has to show; bad files become problems, not errors.
 
-    Raises UserError if the directory has nothing to show.
+    Raises UserError if the directory has nothing to show, or a reference cannot be used.
     """
+    _check(directory)
+    reference = read_references(references)
+    deep = deep_sections(directory, reference, game)
+    chapters = [_read_chapter(directory, section) for section in (*SECTIONS, *deep.sections)]
+    first = chapters[len(SECTIONS)]
+    chapters[len(SECTIONS)] = replace(first, problems=(*deep.problems, *first.problems))
+    return _something(directory, chapters)
+
+
+def _check(directory: Path) -> None:
     if not directory.is_dir():
         raise UserError(f"{directory}: no such directory, expected a directory with results")
-    chapters = [_read_chapter(directory, section) for section in sections]
+
+
+def _something(directory: Path, chapters: list[Chapter]) -> list[Chapter]:
+    """The chapters, if they have something to show."""
     if not any(chapter.parts for chapter in chapters):
-        problems = [chapter.problem for chapter in chapters if chapter.problem]
+        problems = [problem for chapter in chapters for problem in chapter.problems]
         if problems:
-            raise UserError(f"{directory}{os.sep}{problems[0]}")
-        makers = ", ".join(f"`{section.made_by}`" for section in sections)
+            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
+            raise UserError(f"{directory}{os.sep}{problems[0]}{more}")
+        makers = ", ".join(f"`{chapter.section.made_by}`" for chapter in chapters)
         raise UserError(f"{directory}: no results to report, expected files written by {makers}")
     return chapters
 
@@ -91,61 +119,80 @@ def _read_chapter(directory: Path, section: Section) -> Chapter:
         loaded = section.load(directory)
     except UserError as error:
         # Errors begin with the file's path; the page names it from the results directory.
-        return Chapter(section, None, (), str(error).removeprefix(f"{directory}{os.sep}"))
+        return Chapter(section, None, (), (str(error).removeprefix(f"{directory}{os.sep}"),))
     if loaded is None:
         return Chapter(section, None, ())
     parts = []
     for entry in section.entries:
         figure = entry.figure(loaded.data)
         if figure is not None:
-            judged = tuple(judge(loaded.data) for judge in entry.verdicts)
-            parts.append(Part(figure, judged))
-    problem = "" if parts else f"{loaded.files[0].name}: nothing that the report knows how to draw"
-    return Chapter(section, loaded, tuple(parts), problem)
+            judged = [judge(loaded.data) for judge in entry.verdicts]
+            parts.append(Part(figure, tuple(v for v in judged if v is not None)))
+    if parts:
+        return Chapter(section, loaded, tuple(parts))
+    name = loaded.files[0].name if loaded.files else section.title
+    return Chapter(section, loaded, (), (f"{name}: nothing that the report knows how to draw",))
 
 
 def write_report(
-    directory: Path, out: Path, *, notify: Callable[[str], None] | None = None
+    directory: Path,
+    out: Path,
+    *,
+    references: Sequence[Path] = (),
+    game: str | None = None,
+    formats: Sequence[str] = FORMATS,
+    notify: Callable[[str], None] | None = None,
 ) -> Path:
     """Write the report on a results directory to ``out``, and its figures beside it.
 
     Files that cannot be used are named on the page, and to ``notify``; if none can be used, or
     ``out`` cannot be written, a UserError says so and no page is written.
+
+    Args:
+      directory: what the commands wrote; run directories may be anywhere below it.
+      out: the page.
+      references: published curves to lay over those of Atari games.
+      game: the one that is drawn large.
+      formats: in which the figures are written.
+      notify: is told what could not be used.
     """
     directory, out = Path(directory), Path(out)
     if out.is_dir():
         raise UserError(f"{out}: a directory, expected a file name for the page")
-    chapters = read_chapters(directory)
-    page = render(chapters, out.parent)
+    check_formats(formats)
+    chapters = read_chapters(directory, references, game)
+    page = render(chapters, out.parent, formats)
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         for chapter in chapters:
             for part in chapter.parts:
-                save(part.figure, out.parent / FIGURES)
+                save(part.figure, out.parent / FIGURES, formats=formats)
         write_aside(out, page)
     except OSError as error:
         raise UserError(f"{out}: cannot be written ({error.strerror or error})") from error
     if notify is not None:
         for chapter in chapters:
-            if chapter.problem:
-                notify(f"{directory}{os.sep}{chapter.problem}")
+            for problem in chapter.problems:
+                notify(f"{directory}{os.sep}{problem}")
     return out
 
 
 def draw(directory: Path, made_by: str) -> tuple[list[Path], list[Verdict]]:
     """Draw the figures of one command's results into them; the files, and the verdicts."""
+    _check(directory)
     sections = [section for section in SECTIONS if section.made_by == made_by]
-    parts = [part for chapter in read_chapters(directory, sections) for part in chapter.parts]
+    chapters = _something(directory, [_read_chapter(directory, section) for section in sections])
+    parts = [part for chapter in chapters for part in chapter.parts]
     files = [path for part in parts for path in save(part.figure, directory / FIGURES)]
     return files, [verdict for part in parts for verdict in part.verdicts]
 
 
-def render(chapters: Sequence[Chapter], beside: Path) -> str:
+def render(chapters: Sequence[Chapter], beside: Path, formats: Sequence[str] = FORMATS) -> str:
     """The page's HTML; links are relative to the directory ``beside``."""
-    shown = [chapter for chapter in chapters if chapter.parts or chapter.problem]
-    missing = [chapter for chapter in chapters if not (chapter.parts or chapter.problem)]
+    shown = [chapter for chapter in chapters if chapter.parts or chapter.problems]
+    missing = [chapter for chapter in chapters if not (chapter.parts or chapter.problems)]
     verdicts = [v for chapter in shown for part in chapter.parts for v in part.verdicts]
-    body = "".join(_chapter(chapter, beside) for chapter in shown)
+    body = "".join(_chapter(chapter, beside, formats) for chapter in shown)
     absent = "".join(
         f"<li>{_text(c.section.title)}: run <code>{_text(c.section.made_by)}</code></li>"
         for c in missing
@@ -277,26 +324,56 @@ def _contents(chapters: Sequence[Chapter]) -> str:
     )
 
 
-def _chapter(chapter: Chapter, beside: Path) -> str:
+def _chapter(chapter: Chapter, beside: Path, formats: Sequence[str]) -> str:
     section = chapter.section
     parts = [
         f'<section aria-labelledby="section-{_text(section.name)}">',
         f'<h2 id="section-{_text(section.name)}">{_text(section.title)}</h2>',
         f"<p>{_prose(section.intro)}</p>",
     ]
-    if chapter.problem:
-        parts.append(f'<p class="notice" role="note">{_text(chapter.problem)}</p>')
-    parts += [_part(part) for part in chapter.parts]
+    if chapter.problems:
+        parts.append(_notice(chapter.problems))
     if chapter.loaded is not None:
+        parts += [f'<p class="note">{_text(note)}</p>' for note in chapter.loaded.notes]
+    parts += [_part(part, formats) for part in chapter.parts]
+    if chapter.loaded is not None:
+        parts += [_table(table, beside) for table in chapter.loaded.tables]
         parts.append(_origin(chapter.loaded, beside))
     return "\n".join([*parts, "</section>\n"])
 
 
-def _part(part: Part) -> str:
+def _notice(problems: Sequence[str]) -> str:
+    lines = [_text(problem) for problem in problems[:MOST_PROBLEMS]]
+    if len(problems) > MOST_PROBLEMS:
+        lines.append(f"and {len(problems) - MOST_PROBLEMS} more")
+    return f'<p class="notice" role="note">{"<br>".join(lines)}</p>'
+
+
+def _table(table: PageTable, beside: Path) -> str:
+    def cell(value: object) -> str:
+        if isinstance(value, Path):
+            return f'<a href="{_address(value, beside)}">{_text(value.parent.name)}</a>'
+        return _text(value)
+
+    head = "".join(f'<th scope="col">{_text(name)}</th>' for name in table.header)
+    body = "".join(
+        f"<tr>{''.join(f'<td>{cell(value)}</td>' for value in row)}</tr>" for row in table.rows
+    )
+    whole = f'<div class="wide"><table class="data"><tr>{head}</tr>{body}</table></div>'
+    if table.folded:
+        return f"<details><summary>{_text(table.caption)}</summary>{whole}</details>"
+    return f'<div class="card"><h3>{_text(table.caption)}</h3>{whole}</div>'
+
+
+def _address(path: Path, beside: Path) -> str:
+    return quote(Path(os.path.relpath(path, beside)).as_posix())
+
+
+def _part(part: Part, formats: Sequence[str]) -> str:
     figure = part.figure
     name = _text(figure.name)
     files = "".join(
-        f'<a href="{FIGURES}/{quote(figure.name)}.{form}">{form.upper()}</a>' for form in FORMATS
+        f'<a href="{FIGURES}/{quote(figure.name)}.{form}">{form.upper()}</a>' for form in formats
     )
     return "\n".join(
         [
@@ -309,7 +386,7 @@ def _part(part: Part) -> str:
             f"<figcaption>{_text(figure.caption)}</figcaption>",
             "</figure>",
             *(_verdict(verdict) for verdict in part.verdicts),
-            f'<p class="files">Figure for print: {files}</p>',
+            f'<p class="files">Figure for print: {files}</p>' if files else "",
             f'<script type="application/json" data-plot="plot-{name}">{_themed_spec(figure)}'
             "</script>",
             "</article>",
@@ -329,10 +406,9 @@ def _verdict(verdict: Verdict) -> str:
 def _origin(loaded: Loaded, beside: Path) -> str:
     """The data's files, and the settings and versions that made them."""
     links = "".join(
-        f'<a href="{quote(Path(os.path.relpath(path, beside)).as_posix())}">{_text(path.name)}</a>'
-        for path in loaded.files
+        f'<a href="{_address(path, beside)}">{_text(path.name)}</a>' for path in loaded.files
     )
-    data = f'<p class="files">Data: {links}</p>'
+    data = f'<p class="files">Data: {links}</p>' if links else ""
     if loaded.provenance is None:
         return data + '<p class="quiet">How these data were made is not recorded.</p>'
     return data + _provenance(loaded.provenance)

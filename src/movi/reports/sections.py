@@ -23,6 +23,20 @@ from movi.reports.verdicts import Verdict
 
 
 @dataclass(frozen=True)
+class PageTable:
+    """A table for the page."""
+
+    caption: str
+    """What it shows."""
+    header: tuple[str, ...]
+    """The columns."""
+    rows: tuple[tuple[str | int | Path, ...], ...]
+    """The cells; a path becomes a link."""
+    folded: bool = False
+    """Shown when asked for."""
+
+
+@dataclass(frozen=True)
 class Loaded:
     """A section's data and where they came from."""
 
@@ -32,6 +46,10 @@ class Loaded:
     """The files that the page links to."""
     provenance: Provenance | None = None
     """What made them, if it is recorded."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know of them: shown before the figures."""
+    tables: tuple[PageTable, ...] = ()
+    """Shown after the figures."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +58,8 @@ class Entry:
 
     figure: Callable[[Any], Figure | None]
     """Draws the data; None if they lack what it draws."""
-    verdicts: tuple[Callable[[Any], Verdict], ...]
-    """Judge the data."""
+    verdicts: tuple[Callable[[Any], Verdict | None], ...]
+    """Judge the data; None if they have nothing to say."""
 
 
 @dataclass(frozen=True)
@@ -130,4 +148,4 @@ SECTIONS: tuple[Section, ...] = (
         ),
     ),
 )
-"""The tabular half of the report."""
+"""The tabular half of the report; the deep half is in ``deep_sections``."""

@@ -54,6 +54,33 @@ SCHEMES: Mapping[str, Style] = {
 }
 """Each scheme's style, the same in every figure."""
 
+DEEP: Mapping[str, Style] = {
+    "dqn": Style("DQN", VERMILLION, (4, 2)),
+    "momentum-dqn": Style("Momentum-DQN", BLUE),
+    "deep-sql": Style("Deep SQL", GREEN, (9, 4)),
+    "deep-dpp": Style("Deep DPP", PURPLE, (2, 3)),
+}
+"""Each deep algorithm's style: the colour and dashes of the scheme that it extends."""
+
+FURTHER: tuple[tuple[str, tuple[int, ...]], ...] = (
+    (AMBER, (6, 2, 2, 2)),
+    (SKY, (12, 4)),
+    (INK, (3, 3)),
+    (GREEN, (7, 2, 1, 2)),
+    (PURPLE, (5, 4)),
+    (VERMILLION, (14, 2, 4, 2)),
+    (BLUE, (8, 2)),
+)
+"""Colours and dashes of further variants, in order."""
+
+PUBLISHED: tuple[tuple[str, tuple[int, ...]], ...] = (
+    (MUTED, (1, 2)),
+    (MUTED, (10, 3)),
+    (MUTED, (5, 2, 1, 2)),
+    (MUTED, (2, 5)),
+)
+"""The same for published curves: grey, in the background."""
+
 
 def scheme_style(name: str, position: int) -> Style:
     """A scheme's style; one that is not declared above gets the next free look."""

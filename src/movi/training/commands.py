@@ -84,10 +84,13 @@ class Resume:
 def _train(config: Config, seeds: list[int], outs: list[Path]) -> None:
     """Trains, begins or goes on; stops with a checkpoint when a signal asks for it."""
     from movi.envs.gymnax_env import is_gymnax
+    from movi.training.processors import prepare_fused
     from movi.training.progress import bar
     from movi.training.stopping import stopping
     from movi.training.train import train
 
+    if is_gymnax(config.env):
+        prepare_fused(len(seeds))
     start = time.monotonic()
     with stopping() as stop, bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
         if len(seeds) > 1 and is_gymnax(config.env):

@@ -167,8 +167,8 @@ class FusedLoop:
         init = make_init(config, environment, learner)
         states = [init(seed) for seed in seeds]
         keys = [keys_of(seed, config.num_envs) for seed in seeds]
-        self.states: list[FusedState] = [_stacked(states)] if self._vectorised else states
-        self._keys: list[Keys] = [_stacked(keys)] if self._vectorised else keys
+        self.states: list[FusedState] = self._placed(states)
+        self._keys: list[Keys] = self._placed(keys)
         self._fetch = jax.jit(lambda ring, slots: jax.tree.map(lambda leaf: leaf[slots], ring))
         self._chunk = make_chunk(
             config,
@@ -252,7 +252,7 @@ class FusedLoop:
             rows = Transition(*map(jnp.asarray, ring))
             restored.append(FusedState(learner, rows, environments, observation))
             self.runs[i].restore(own, about)
-        self.states = [_stacked(restored)] if self._vectorised else restored
+        self.states = self._placed(restored)
 
     @property
     def added(self) -> int:
@@ -264,6 +264,13 @@ class FusedLoop:
         if not self._vectorised:
             return jax.tree.map(np.array, self.states[i].learner.online)
         return jax.tree.map(lambda leaf: np.array(leaf[i]), self.states[0].learner.online)
+
+    def _placed(self, seeds: Sequence[Any]) -> list[Any]:
+        """One tree for each program: programs on different devices run at the same time."""
+        if self._vectorised:
+            return [_stacked(seeds)]
+        devices = jax.local_devices()
+        return [jax.device_put(own, devices[i % len(devices)]) for i, own in enumerate(seeds)]
 
     def _take(self, count: int) -> None:
         """One chunk of ticks, for every seed."""

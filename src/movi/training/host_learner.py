@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.agents.learner import Learner, LearnerState
+from movi.compilation import library_takes
 from movi.errors import UserError
 from movi.spaces import ObservationSpace
 from movi.transitions import Transition
@@ -50,8 +51,9 @@ class HostLearner:
             carry = update(carry, batches, step)
             return carry, learner.act(carry.state, observation)
 
-        self._update = jax.jit(update, donate_argnums=0)
-        self._update_and_act = jax.jit(update_and_act, donate_argnums=0)
+        options = library_takes("products")
+        self._update = jax.jit(update, donate_argnums=0, compiler_options=options)
+        self._update_and_act = jax.jit(update_and_act, donate_argnums=0, compiler_options=options)
         self._sync = jax.jit(learner.sync, donate_argnums=0)
         self._act = jax.jit(learner.act)
         state = jax.jit(learner.init)(key)

@@ -32,9 +32,14 @@
     const holder = document.createElement("div");
     const spec = JSON.parse(script.textContent);
     const width = plot.clientWidth;
+    if (spec.facet) { // panels: as many side by side as there is room for
+      spec.columns = width < narrow ? 2 : Math.min(width < 700 ? 3 : 4, spec.columns);
+      spec.spec.width = Math.max(70, Math.floor(width / spec.columns) - 64);
+      spec.spec.height = Math.max(80, Math.round(0.65 * spec.spec.width));
+    }
     if (width < narrow) {
-      spec.height = 260;
-      spec.config.legend.columns = Math.min(2, spec.config.legend.columns);
+      if (!spec.facet) spec.height = 260;
+      spec.config.legend.columns = Math.min(spec.facet ? 1 : 2, spec.config.legend.columns);
     }
     plot.replaceChildren(holder);
     try {
