@@ -22,7 +22,7 @@ TINY = {
     "iteration_steps": 250,
     "learning_starts": 50,
     "replay_capacity": 200,
-    "sync_period": 30,
+    "sync_period": 31,  # with 30 every checkpoint would meet a sync, and no update held back
     "epsilon_warmup": 50,
     "epsilon_decay": 300,
     "batch_size": 8,
@@ -151,10 +151,10 @@ def kill_and_compare(zygote, tmp_path, kind, kills, seed=0):
 
 @pytest.mark.parametrize(
     ("kind", "kills"),
-    [("host", 11), ("host, three environments", 4), ("fused", 4), ("fused, two seeds", 3)],
+    [("host", 11), ("host, three environments", 3), ("fused", 3), ("fused, two seeds", 3)],
 )
 def test_a_run_killed_again_and_again_equals_the_one_that_was_not(zygote, tmp_path, kind, kills):
-    """Twenty-two kills altogether, half of them aimed at what puts files on the disk."""
+    """Twenty kills altogether, half of them aimed at what puts files on the disk."""
     assert kill_and_compare(zygote, tmp_path, kind, kills) == kills
 
 

@@ -79,12 +79,16 @@ def perform(directory: Path, job: Job, progress: Progress) -> None:
     from movi.envs.gymnax_env import is_gymnax
     from movi.sweeps.watching import JobWatcher
     from movi.training.fused_train import train_seeds
+    from movi.training.processors import prepare_fused
     from movi.training.train import train
 
     watcher = JobWatcher(progress)
     outs = [run_directory(directory, job.cell, seed) for seed in job.seeds]
     with stopping() as stop:
         if is_gymnax(job.cell.env):
+            share = int(os.environ["NPROC"])
+            os.environ["NPROC"] = "1"  # a core for each seed's program, not several for one
+            prepare_fused(min(len(job.seeds), share))
             train_seeds(job.cell.config, job.seeds, outs, watcher=watcher, stop=stop)
         else:
             for seed, out in zip(job.seeds, outs):

@@ -9,8 +9,8 @@ import contextlib
 import os
 
 
-def prepare_fused(seeds: int) -> None:
-    """One thread per CPU device, and as many devices as seeds can use.
+def prepare_fused(programs: int) -> None:
+    """One thread per CPU device, and as many devices as programs can use.
 
     Has an effect only before JAX's first computation; what the environment's variables say already
     stays, and a GPU or TPU is not concerned.
@@ -20,7 +20,7 @@ def prepare_fused(seeds: int) -> None:
     os.environ.setdefault("NPROC", "1")
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         with contextlib.suppress(RuntimeError):  # JAX has started
-            jax.config.update("jax_num_cpu_devices", max(1, min(seeds, cores())))
+            jax.config.update("jax_num_cpu_devices", max(1, min(programs, cores())))
 
 
 def cores() -> int:
