@@ -82,10 +82,10 @@ def test_as_many_seeds_go_together_as_fit_into_a_workers_memory(share, together)
 
 def test_more_workers_than_memory_is_refused_and_the_right_number_named():
     memory = 3 * (PROCESS + 7_000 * MB)
-    with pytest.raises(UserError, match=r"workers: 4, .* 7\.6 GB .*; at most --workers 3"):
+    with pytest.raises(UserError, match=r"workers: 4, .* 8\.1 GB .*; at most --workers 3"):
         fitted(SWEEP, needs(7_000 * MB, fused=False), 4, memory=memory)
-    with pytest.raises(UserError, match=r"22\.8 GB of memory, 22\.8 GB are available$") as error:
-        fitted(SWEEP, needs(22_200 * MB + 1), 1, memory=memory)
+    with pytest.raises(UserError, match=r"24\.3 GB of memory, 24\.3 GB are available$") as error:
+        fitted(SWEEP, needs(23_200 * MB + 1), 1, memory=memory)
     assert "--workers" not in str(error.value)
 
 
@@ -108,7 +108,7 @@ def test_a_sweep_that_has_begun_keeps_its_groups():
     jobs = list(jobs_of(begun))
     plan = fitted(begun, needs(100 * MB), None, jobs=jobs, memory=PROCESS + 500 * MB)
     assert (plan.sweep, plan.workers) == (begun, 1)
-    with pytest.raises(UserError, match=r"needs 1\.1 GB of memory, 1\.1 GB are available"):
+    with pytest.raises(UserError, match=r"needs 1\.6 GB of memory, 1\.6 GB are available"):
         fitted(begun, needs(100 * MB), None, jobs=jobs, memory=PROCESS + 499 * MB)
 
 
