@@ -88,6 +88,7 @@ def test_the_estimate_is_that_of_loops_and_explicit_matrices(mdps, j, seed):
     assert (expected.max() > 0.1) == (j > 1)  # from zero the first error is zero
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("batch", [1, 2, 100])
 def test_the_size_of_batches_does_not_change_the_estimates(mdps, batch):
     settings = {"iteration": 5, "lengths": (0, 2), "restarts": 7, "seed": 1}
@@ -97,6 +98,7 @@ def test_the_size_of_batches_does_not_change_the_estimates(mdps, batch):
     )
 
 
+@pytest.mark.slow
 def test_fewer_restarts_or_lengths_are_a_part_of_more(mdps):
     settings = {"iteration": 5, "seed": 1}
     all_of_it = assumption_check(mdps, **settings, lengths=(0, 1, 2, 4), restarts=8)

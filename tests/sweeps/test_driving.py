@@ -180,6 +180,7 @@ gym.register("Moody-v0", entry_point=Moody, max_episode_steps=100)
 """
 
 
+@pytest.mark.slow
 def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, compiled, tmp_path):
     compiled["PYTHONPATH"] = os.pathsep.join([str(tmp_path), compiled.get("PYTHONPATH", "")])
     module = tmp_path / "moody.py"
@@ -210,6 +211,7 @@ def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, comp
     assert "Traceback" in (tmp_path / log).read_text()
 
 
+@pytest.mark.slow
 def test_an_interrupt_stops_a_sweep_with_checkpoints(movi, tmp_path):
     (tmp_path / "mine.toml").write_text(TOML.replace("steps = 2000", "steps = 1000000"))
     out = tmp_path / "out"

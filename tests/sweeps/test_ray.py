@@ -64,6 +64,7 @@ def start(words, place, env):
     )
 
 
+@pytest.mark.slow
 def test_a_sweep_runs_on_a_ray_of_this_machine_alone(ray_environment, tmp_path):
     one = TOML.replace('"gymnax/CartPole-v1", ', "").replace("seeds = 2", "seeds = [3]")
     (tmp_path / "mine.toml").write_text(one)

@@ -86,6 +86,7 @@ def test_the_same_seed_twice_gives_bit_identical_runs_and_another_seed_does_not(
     assert a[1] != c[1]
 
 
+@pytest.mark.slow
 def test_the_replay_in_files_of_the_run_directory_changes_nothing(tmp_path):
     rows = []
     for every in (0, 10, 200):
