@@ -10,8 +10,10 @@ import synthetic_runs as synthetic
 
 from movi.experiments.atari import GAMES
 from movi.reports import deep_figures
-from movi.reports.deep import Results, counted, derived_labels, results_of
+from movi.reports.deep import Results
 from movi.reports.deep_verdicts import beta_slows_then_helps, improves
+from movi.reports.gathering import counted, results_of
+from movi.reports.naming import derived_labels
 from movi.reports.references import Reference
 from movi.reports.runs import Run, find_runs
 from movi.reports.series import DEEP, SCHEMES

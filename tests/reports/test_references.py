@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from movi.errors import UserError
-from movi.reports.deep import published_results
+from movi.reports.gathering import published_results
 from movi.reports.references import read_reference, read_references
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "dopamine_dqn_20games.csv"

@@ -55,3 +55,12 @@ def require_disk(name: str, directory: Path, size: int) -> None:
         raise UserError(
             f"{name}: needs {readable(size)}, only {readable(free)} are free in {existing}"
         )
+
+
+def require_replay(capacity: int, size: int, directory: Path | None) -> None:
+    """Raises at once if a replay cannot fit in memory, or in its directory if it has one."""
+    name = f"replay of {capacity:,} transitions"
+    if directory is None:
+        require_memory(name, size)
+    else:
+        require_disk(name, directory, size)

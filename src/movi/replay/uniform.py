@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from movi.replay.memory import require_disk, require_memory
+from movi.replay.memory import require_replay
 from movi.replay.ring import Damaged, Ring, bytes_per_record
 from movi.spaces import ObservationSpace
 from movi.transitions import Transition
@@ -132,12 +132,8 @@ class UniformReplay:
 
 def require(capacity: int, space: ObservationSpace, slack: int, directory: Path | None) -> None:
     """Raises at once if a replay cannot fit in memory or in its directory."""
-    name = f"replay of {capacity:,} transitions"
     size = bytes_of(capacity, space, slack, mapped=directory is not None)
-    if directory is None:
-        require_memory(name, size)
-    else:
-        require_disk(name, directory, size)
+    require_replay(capacity, size, directory)
 
 
 def bytes_of(

@@ -12,8 +12,9 @@ from typing import Any
 
 from movi.errors import UserError
 from movi.reports import deep_figures, deep_verdicts
-from movi.reports.deep import Results, published_results, results_of
+from movi.reports.deep import Results
 from movi.reports.deep_verdicts import CLAIMS, bracketed, probability
+from movi.reports.gathering import published_results, results_of
 from movi.reports.references import Reference
 from movi.reports.runs import Run, find_runs, iterations_of
 from movi.reports.sections import Entry, Loaded, PageTable, Section

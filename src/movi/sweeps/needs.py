@@ -54,8 +54,7 @@ def needs_of(sweep: Sweep) -> tuple[Needs, ...]:
 
 def main() -> None:
     """Answers for the sweep on the standard input."""
-    sys.stdin.reconfigure(encoding="utf-8")  # type: ignore[union-attr]
-    sweep = from_json(sys.stdin.read()).sweep
+    sweep = from_json(sys.stdin.buffer.read().decode("utf-8")).sweep
     try:
         answer: dict[str, object] = {"needs": [asdict(need) for need in computed(sweep)]}
     except UserError as error:

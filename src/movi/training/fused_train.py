@@ -28,24 +28,16 @@ from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.keeping import Keeper, said_how_it_ended
 from movi.training.resume import check_group, continued, has_ended, result_of
-from movi.training.run_directory import REPLAY, RunDirectory, Status, check_free, holds_run
+from movi.training.run_directory import REPLAY, RunDirectory, check_free, holds_run
 from movi.training.stopping import Stop, never
 from movi.training.train import (
     Result,
     Watcher,
-    evaluate_config,
+    agent_of,
+    end_run,
     learner_of,
     network_spec,
 )
-
-
-def seed_directories(out: Path, seeds: Sequence[int]) -> list[Path]:
-    """Where the runs of several seeds go: a directory for each inside one.
-
-    >>> [path.name for path in seed_directories(Path("out"), [0, 1])]
-    ['seed-0', 'seed-1']
-    """
-    return [out / f"seed-{seed}" for seed in seeds]
 
 
 def train_seeds(
@@ -141,22 +133,8 @@ def train_seeds(
         require(len(seeds) * config.replay_capacity, row, len(seeds) * slack, paths[0] / REPLAY)
 
     def agent(i: int) -> Agent:
-        about = {
-            "algorithm": algorithm.name,
-            "env": config.env,
-            "step": loop.runs[i].step,
-            "seed": seeds[i],
-            "preset": config.preset,
-            "evaluation_epsilon": config.evaluation_epsilon,
-        }
-        return Agent(
-            network,
-            loop.parameters(i),
-            spaces,
-            acts_on=algorithm.acts_on,
-            spec=spec,
-            about=about,
-        )
+        parameters, step = loop.parameters(i), loop.runs[i].step
+        return agent_of(configs[i], algorithm, network, spec, spaces, parameters, step)
 
     made = environment
     runs = _Runs(configs, loop, agent, lambda n: HostedEnvironment(made, n), watcher, stop)
@@ -289,18 +267,13 @@ class _Runs:
             self._end(i)
 
     def _end(self, i: int) -> None:
-        run, config = self._loop.runs[i], self._configs[i]
-        directory = self._directories[i] if self._directories else None
-        final, evaluation = self._agent(i), None
-        if directory is not None:
-            directory.save(final)
-        if config.evaluation_episodes:
-            evaluation = evaluate_config(final, config, self._make, self._stop)
-            if directory is not None:
-                directory.write_json("evaluation.json", evaluation.to_json())
-        status: Status = "diverged" if run.diverged else "finished"
-        step = run.diverged or run.step
-        if directory is not None:
-            message = f"diverged at step {run.diverged}" if run.diverged else ""
-            directory.status(status, step, message)
-        self._results[i] = Result(status, step, final, self._rows[i], evaluation, self._loop)
+        self._results[i] = end_run(
+            self._configs[i],
+            self._directories[i] if self._directories else None,
+            self._agent(i),
+            self._loop.runs[i].diverged,
+            self._rows[i],
+            self._loop,
+            self._make,
+            self._stop,
+        )

@@ -1,6 +1,6 @@
 """A training run from its config: everything is built here, in one place, and put together."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
@@ -144,6 +144,27 @@ def learner_of(
     )
 
 
+def agent_of(
+    config: Config,
+    algorithm: Algorithm,
+    network: nn.Module,
+    spec: NetworkSpec | None,
+    spaces: Spaces,
+    parameters: dict[str, Any],
+    step: int,
+) -> Agent:
+    """The agent of a run at a step."""
+    about = {
+        "algorithm": algorithm.name,
+        "env": config.env,
+        "step": step,
+        "seed": config.seed,
+        "preset": config.preset,
+        "evaluation_epsilon": config.evaluation_epsilon,
+    }
+    return Agent(network, parameters, spaces, acts_on=algorithm.acts_on, spec=spec, about=about)
+
+
 def train(
     config: Config,
     out: str | Path | None = None,
@@ -232,22 +253,8 @@ def train(
             return HostLoop(config, environment, learner, own)
 
         def agent(loop: HostLoop) -> Agent:
-            about = {
-                "algorithm": algorithm.name,
-                "env": config.env,
-                "step": loop.step,
-                "seed": config.seed,
-                "preset": config.preset,
-                "evaluation_epsilon": config.evaluation_epsilon,
-            }
-            return Agent(
-                network,
-                loop.learner.parameters(),
-                spaces,
-                acts_on=algorithm.acts_on,
-                spec=spec,
-                about=about,
-            )
+            parameters = loop.learner.parameters()
+            return agent_of(config, algorithm, network, spec, spaces, parameters, loop.step)
 
         run = _Run(config, loop_of, agent, make_environment, watcher, stop)
         if out is None:
@@ -314,12 +321,17 @@ class _Run:
 
     def _train(self, loop: HostLoop, directory: RunDirectory | None) -> Result:
         config = self._config
+
+        def room(moment: Mapping[str, Any]) -> int:
+            assert is_kept(loop.replay)
+            return loop.replay.room(moment)
+
         keeper = Keeper(
             [] if directory is None else [directory],
             config.checkpoint_every,
             self._stop,
             margin=config.num_envs,
-            room=lambda moment: loop.replay.room(moment),  # type: ignore[attr-defined]
+            room=room,
         )
         keeper.begin(loop.step)
 
@@ -344,19 +356,37 @@ class _Run:
                 if loop.step - self._saved >= config.save_every:
                     directory.save(self._agent(loop))
                     self._saved = loop.step
-        final = self._agent(loop)
+        return end_run(
+            config, directory, self._agent(loop), diverged, rows, loop, self._make, self._stop
+        )
+
+
+def end_run(
+    config: Config,
+    directory: RunDirectory | None,
+    agent: Agent,
+    diverged: int | None,
+    rows: list[dict[str, Any]],
+    loop: Loop,
+    make_environment: Callable[[int], Environment] | None,
+    stop: Stop,
+) -> Result:
+    """Evaluates the agent of a run that has come to its end, and writes how it ended.
+
+    ``diverged`` is the step at which it diverged, if it did.
+    """
+    if directory is not None:
+        directory.save(agent)
+    evaluation = None
+    if config.evaluation_episodes and make_environment is not None:
+        evaluation = evaluate_config(agent, config, make_environment, stop)
         if directory is not None:
-            directory.save(final)
-        evaluation = None
-        if config.evaluation_episodes and self._make is not None:
-            evaluation = evaluate_config(final, config, self._make, self._stop)
-            if directory is not None:
-                directory.write_json("evaluation.json", evaluation.to_json())
-        status: Status = "diverged" if diverged else "finished"
-        message = f"diverged at step {diverged}" if diverged else ""
-        if directory is not None:
-            directory.status(status, diverged or loop.step, message)
-        return Result(status, diverged or loop.step, final, rows, evaluation, loop)
+            directory.write_json("evaluation.json", evaluation.to_json())
+    status: Status = "diverged" if diverged else "finished"
+    step = diverged or int(rows[-1]["step"])
+    if directory is not None:
+        directory.status(status, step, f"diverged at step {diverged}" if diverged else "")
+    return Result(status, step, agent, rows, evaluation, loop)
 
 
 def evaluate_config(

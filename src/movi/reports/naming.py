@@ -1,0 +1,130 @@
+"""What environments, algorithms and settings are called in the report, and which are alike."""
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any
+
+from movi.reports.deep import MOMENTUM
+from movi.reports.series import DEEP
+from movi.training.config import Config
+from movi.training.presets import PRESETS
+
+SUITES = {"ALE/": "Atari", "MinAtar/": "MinAtar", "gymnax/": "gymnax"}
+"""By how the environments' ids begin."""
+UNSEEN = {
+    "env",
+    "seed",
+    "save_every",
+    "checkpoint_every",
+    "evaluation_episodes",
+    "evaluation_epsilon",
+}
+"""Fields of a config that do not change what an algorithm learns from an environment."""
+OWN = {"algorithm", "beta_schedule", "kappa", "beta", "sign", "shared_batch"}
+"""Fields that belong to the algorithm: the rest is shared with its baseline."""
+
+
+def suite_of(env: str) -> str:
+    """What an environment belongs to.
+
+    >>> suite_of("ALE/Pong-v5"), suite_of("MinAtar/Breakout"), suite_of("CartPole-v1")
+    ('Atari', 'MinAtar', 'Gymnasium')
+    """
+    return next((name for start, name in SUITES.items() if env.startswith(start)), "Gymnasium")
+
+
+def game_of(env: str) -> str:
+    """An environment's name without what its suite says.
+
+    >>> game_of("ALE/Pong-v5"), game_of("MinAtar/Breakout"), game_of("gymnax/CartPole-v1")
+    ('Pong', 'Breakout', 'CartPole-v1')
+    """
+    for start in SUITES:
+        if env.startswith(start):
+            name = env.removeprefix(start)
+            return name.removesuffix("-v5") if start == "ALE/" else name
+    return env
+
+
+def derived_labels(configs: Sequence[Config]) -> list[str]:
+    """A label for each config: its algorithm, and in what it differs from others on its game.
+
+    >>> one = Config("momentum-dqn", "CartPole-v1")
+    >>> derived_labels([one, Config("momentum-dqn", "CartPole-v1", beta_schedule="constant")])
+    ['momentum-dqn', 'momentum-dqn β=0.5']
+    >>> derived_labels([one, Config("momentum-dqn", "CartPole-v1", learning_rate=0.1)])
+    ['momentum-dqn learning_rate=0.001', 'momentum-dqn learning_rate=0.1']
+    """
+    said = [_differences(config) for config in configs]
+    values: dict[tuple[str, str, str], set[str]] = {}
+    for config, own in zip(configs, said):
+        for name, text in own.items():
+            values.setdefault((config.env, config.algorithm, name), set()).add(text)
+    varying = {(algorithm, name) for (_, algorithm, name), own in values.items() if len(own) > 1}
+    presets = {config.preset for config in configs}
+    plain = min(presets, key=_rank, default="")
+    labels = []
+    for config, own in zip(configs, said):
+        parts = [config.algorithm]
+        for name, text in own.items():
+            if name in ("β", "sign"):
+                parts += [text] if text else []
+            elif name == "preset":
+                parts += [f"({text})"] if text != plain else []
+            elif (config.algorithm, name) in varying and (
+                len(presets) == 1 or getattr(config, name) != usual(config, name)
+            ):
+                parts.append(f"{name}={text}")
+        labels.append(" ".join(parts))
+    return labels
+
+
+def _rank(preset: str) -> int:
+    """The paper's preset is what others differ from."""
+    order = ("paper", "control", "minatar", "modern")
+    return order.index(preset) if preset in order else len(order)
+
+
+def usual(config: Config, name: str) -> Any:
+    """A field's value in the config's preset."""
+    return PRESETS.get(config.preset, {}).get(name, Config.__dataclass_fields__[name].default)
+
+
+def _differences(config: Config) -> dict[str, str]:
+    """What can tell one config from another, as text: without what its algorithm does not use."""
+    own = {"β": "", "sign": "", "preset": config.preset}
+    if config.algorithm in (MOMENTUM, "deep-sql"):
+        if config.beta_schedule == "constant":
+            own["β"] = f"β={config.beta:g}"
+        elif config.beta_schedule != "rate-updates":
+            own["β"] = f"({config.beta_schedule})"
+        elif config.kappa not in (None, config.default_kappa):
+            own["β"] = f"κ={config.kappa}"
+    if config.algorithm == "deep-sql" and config.sign != "sql":
+        own["sign"] = f"({config.sign})"
+    if config.algorithm == MOMENTUM:
+        own["shared_batch"] = str(config.shared_batch)
+    for name in shared_fields(config):
+        own[name] = str(getattr(config, name))
+    return own
+
+
+def shared_fields(config: Config) -> list[str]:
+    """The fields that an algorithm and its baseline have in common."""
+    return [f.name for f in fields(config) if f.name not in UNSEEN | OWN | {"preset"}]
+
+
+def alike(one: Config, other: Config) -> bool:
+    """Whether two configs differ in nothing but what belongs to their algorithms."""
+    return all(getattr(one, name) == getattr(other, name) for name in shared_fields(one))
+
+
+def pretty(label: str, algorithm: str) -> str:
+    """A label with its algorithm's proper name.
+
+    >>> pretty("momentum-dqn β=0.5", "momentum-dqn"), pretty("mine", "dqn")
+    ('Momentum-DQN β=0.5', 'mine')
+    """
+    if algorithm in DEEP and label.startswith(algorithm):
+        return DEEP[algorithm].label + label.removeprefix(algorithm)
+    return label
