@@ -229,9 +229,9 @@ def _baselines(configs: Mapping[tuple[str, str], Config]) -> dict[tuple[str, str
             if first != label and as_long == (config.steps, config.iteration_steps):
                 found[game, label] = first
             continue
-        alike = [own for own, other in others.items() if alike(config, other)]
-        if alike:
-            found[game, label] = alike[0]
+        matching = [own for own, other in others.items() if alike(config, other)]
+        if matching:
+            found[game, label] = matching[0]
     return found
 
 
