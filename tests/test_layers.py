@@ -17,6 +17,7 @@ GROUND = {
     "transitions",
     "trees",
     "version",
+    "versions",
 }
 TABLES = {"targets", "schedules", "mdp", "planning"}
 NETWORKS = {"targets", "schedules", "agents", "envs", "replay", "training"}
@@ -29,6 +30,7 @@ MAY_IMPORT = {
     "trees": set(),
     "progress": set(),
     "version": set(),
+    "versions": set(),
     "targets": set(),
     "schedules": set(),
     "mdp": {"targets", "schedules"},

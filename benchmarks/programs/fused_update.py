@@ -18,6 +18,7 @@ from movi.training.train import learner_of, network_spec
 from movi.transitions import Transition
 
 COUNT = 500
+BATCHES = 16
 
 
 def best(function, *arguments):
@@ -37,20 +38,23 @@ network = make_network(network_spec(config, spaces), spaces)
 learner = learner_of(config, deep_algorithm("dqn"), network, None, spaces)
 rng = np.random.default_rng(0)
 b = config.batch_size
+# Several minibatches in turn: of one alone, XLA would compute the targets once for the whole loop.
 batches = Transition(
-    jnp.asarray(rng.random((1, b, 10, 10, 4)) < 0.1),
-    jnp.asarray(rng.integers(6, size=(1, b)), jnp.int32),
-    jnp.asarray(rng.random((1, b)), jnp.float32),
-    jnp.full((1, b), 0.99, jnp.float32),
-    jnp.asarray(rng.random((1, b, 10, 10, 4)) < 0.1),
+    jnp.asarray(rng.random((BATCHES, 1, b, 10, 10, 4)) < 0.1),
+    jnp.asarray(rng.integers(6, size=(BATCHES, 1, b)), jnp.int32),
+    jnp.asarray(rng.random((BATCHES, 1, b)), jnp.float32),
+    jnp.full((BATCHES, 1, b), 0.99, jnp.float32),
+    jnp.asarray(rng.random((BATCHES, 1, b, 10, 10, 4)) < 0.1),
 )
 
 
 @jax.jit
 def updates(state, batches):
-    return jax.lax.fori_loop(
-        0, COUNT, lambda i, s: learner.update(s, batches, jnp.int32(4 * i))[0], state
-    )
+    def one(i, state):
+        batch = jax.tree.map(lambda leaf: leaf[i % BATCHES], batches)
+        return learner.update(state, batch, jnp.int32(4 * i))[0]
+
+    return jax.lax.fori_loop(0, COUNT, one, state)
 
 
 dense = 2 * (1024 * 128 + 128 * 6)

@@ -7,7 +7,7 @@ import pytest
 
 from movi.envs import HostedEnvironment, JaxEnvironment, JaxOutcome, make_environment
 from movi.envs.gymnax_env import MINATAR, make_gymnax, sticky
-from movi.envs.jax_env import env_keys, reset_all, step_all
+from movi.envs.jax_env import env_keys, reset_all, step_all, step_keys
 from movi.errors import UserError
 from movi.spaces import ObservationSpace, Spaces
 
@@ -53,7 +53,7 @@ def taken(environment, actions):
     states, _ = reset_all(environment, keys)
 
     def body(states, x):
-        states, outcome = step_all(environment, keys, x[0], states, x[1])
+        states, outcome = step_all(environment, step_keys(keys, x[0]), states, x[1])
         return states, outcome.observation[:, 0]
 
     counts = jnp.arange(1, len(actions) + 1)
@@ -129,7 +129,9 @@ def test_freeway_is_cut_after_2500_steps_and_the_others_run_on_past_gymnax_limit
         states, _ = reset_all(environment, keys)
 
         def body(states, count):
-            states, outcome = step_all(environment, keys, count, states, jnp.zeros(1, jnp.int32))
+            states, outcome = step_all(
+                environment, step_keys(keys, count), states, jnp.zeros(1, jnp.int32)
+            )
             return states, (outcome.terminated[0], outcome.truncated[0])
 
         counts = jnp.arange(1, steps + 1)
@@ -151,7 +153,9 @@ def test_hosted_and_compiled_steps_are_the_same():
     for count in range(1, 30):
         actions = np.array([count % 2, 1])
         outcome = hosted.step(actions)
-        states, pure = step_all(environment, keys, jnp.int32(count), states, jnp.asarray(actions))
+        states, pure = step_all(
+            environment, step_keys(keys, jnp.int32(count)), states, jnp.asarray(actions)
+        )
         for name in JaxOutcome._fields:
             np.testing.assert_allclose(
                 getattr(outcome, name), getattr(pure, name), rtol=1e-5, atol=1e-6

@@ -37,6 +37,7 @@ FILES = {
     "replay",
     "status.json",
     "timing.jsonl",
+    "versions.json",
 }
 
 

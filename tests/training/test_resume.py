@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -194,6 +195,30 @@ def test_five_times_saved_and_loaded_the_config_has_the_same_bytes(tmp_path):
         with pytest.raises(Stop):
             train(read_config(tmp_path), tmp_path, watcher=StopAt(60 + 45 * k))
         assert (tmp_path / "config.json").read_bytes() == first
+
+
+@pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])
+def test_other_versions_are_said_and_written_down(config, tmp_path, monkeypatch):
+    today = run_directory.of_training()
+    watched = []
+    for step, jax_version in (
+        (100, today["jax"]),
+        (110, today["jax"]),
+        (200, "99.1"),
+        (400, "99.2"),
+    ):
+        versions = {**today, "jax": jax_version}
+        monkeypatch.setattr(run_directory, "of_training", lambda versions=versions: versions)
+        watched.append(StopAt(step))
+        with suppress(Stop):
+            train(config, tmp_path, watcher=watched[-1])
+    said = [[line for line in watcher.lines if "versions" in line] for watcher in watched]
+    assert [len(lines) for lines in said] == [0, 0, 1, 1]
+    assert f"jax {today['jax']} → 99.1" in said[2][0]
+    assert "jax 99.1 → 99.2; numbers may differ from here on" in said[3][0]
+    since = json.loads((tmp_path / "versions.json").read_text())["since"]
+    assert [own["versions"]["jax"] for own in since] == [today["jax"], "99.1", "99.2"]
+    assert [own["step"] for own in since] == [0, 90, 180]
 
 
 def test_rows_after_the_checkpoint_are_dropped_everywhere_also_half_written_ones(whole, tmp_path):

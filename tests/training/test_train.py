@@ -48,6 +48,7 @@ def test_a_run_directory_holds_config_metrics_timing_events_status_and_agent(run
         "config.json",
         "metrics.jsonl",
         "timing.jsonl",
+        "versions.json",
         "status.json",
         "evaluation.json",
         "agent.safetensors",
@@ -55,6 +56,10 @@ def test_a_run_directory_holds_config_metrics_timing_events_status_and_agent(run
     assert any(name.startswith("events.out.") for name in names)
     assert not any(name.endswith(".part") for name in names)
     assert read_config(path) == config
+    (since,) = json.loads((path / "versions.json").read_text())["since"]
+    assert since["step"] == 0
+    assert since["versions"]["movi"] == movi.__version__
+    assert since["versions"]["jax"] == jax.__version__
     assert json.loads((path / "status.json").read_text()) == {
         "status": "finished",
         "step": 600,

@@ -10,6 +10,8 @@ from typing import Any
 import flax.linen as nn
 import jax.numpy as jnp
 
+from movi.agents.products import times_kernel
+
 Array = Any
 
 
@@ -30,5 +32,6 @@ class SlicedConv(nn.Module):
         patches = [x[:, i : i + height, j : j + width] for i in range(h) for j in range(w)]
         columns = jnp.concatenate(patches, axis=-1)
         # As a plain matrix: its gradient with respect to the kernel is one product too.
-        rows = columns.reshape(-1, columns.shape[-1]) @ kernel.reshape(-1, self.features) + bias
+        flat = columns.reshape(-1, columns.shape[-1])
+        rows = times_kernel(flat, kernel.reshape(-1, self.features)) + bias
         return rows.reshape(*columns.shape[:-1], self.features)

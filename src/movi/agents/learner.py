@@ -181,6 +181,12 @@ def make_learner(
             moved[name] = optax.apply_updates(online[name], change), state
         return {name: moved[name][0] for name in names}, {name: moved[name][1] for name in names}
 
+    def mended(online: dict[str, Params], lagged: dict[str, Params]) -> dict[str, Params]:
+        """What is not finite, replaced by the newest lagged copy."""
+        return jax.tree.map(
+            lambda new, old: jnp.where(jnp.isfinite(new), new, old[0]), online, lagged
+        )
+
     def update(
         state: LearnerState, batches: Transition, step: Array
     ) -> tuple[LearnerState, dict[str, Array]]:
@@ -213,14 +219,11 @@ def make_learner(
             gradients,
         )
         finite &= _all_finite(online)  # an optimiser can spoil finite gradients
-        online = jax.lax.cond(
-            finite | (state.diverged_at > 0),
-            lambda online, _: online,
-            lambda online, lagged: jax.tree.map(
-                lambda new, old: jnp.where(jnp.isfinite(new), new, old[0]), online, lagged
-            ),
-            online,
-            state.lagged,
+        # A loop of at most one round: a branch would copy the parameters on the usual way too.
+        online, _ = jax.lax.while_loop(
+            lambda carry: carry[1],
+            lambda carry: (mended(carry[0], state.lagged), jnp.zeros_like(carry[1])),
+            (online, ~finite & (state.diverged_at == 0)),
         )
         return LearnerState(
             online=online,

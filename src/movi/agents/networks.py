@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from movi.agents.convolution import SlicedConv
+from movi.agents.products import dot_general
 from movi.errors import UserError
 from movi.spaces import ObservationSpace, Spaces
 
@@ -84,7 +85,8 @@ class MinAtar(nn.Module):
         """Images [B, H, W, C] or [B, C, H, W] to features [B, 128]."""
         convolution = SlicedConv(16, (3, 3), kernel_init=_glorot, name="Conv_0")
         x = nn.relu(convolution(_image(x)))
-        return nn.relu(nn.Dense(128, kernel_init=_glorot)(x.reshape(x.shape[0], -1)))
+        dense = nn.Dense(128, kernel_init=_glorot, dot_general=dot_general)
+        return nn.relu(dense(x.reshape(x.shape[0], -1)))
 
 
 class MLP(nn.Module):

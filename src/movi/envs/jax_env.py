@@ -58,15 +58,16 @@ def reset_all(environment: JaxEnvironment, keys: Array) -> tuple[State, Array]:
     return jax.vmap(lambda key: environment.reset(jax.random.fold_in(key, 0)))(keys)
 
 
-def step_all(
-    environment: JaxEnvironment, keys: Array, count: Array, states: State, actions: Array
-) -> tuple[State, JaxOutcome]:
-    """Step number ``count`` (from 1) of every environment.
+def step_keys(keys: Array, count: Array) -> Array:
+    """The keys of step number ``count`` (from 1): a pure function of the environments' and it."""
+    return jax.vmap(lambda key: jax.random.fold_in(key, count))(keys)
 
-    Its random numbers are a pure function of the environment's key and the count.
-    """
-    now = jax.vmap(lambda key: jax.random.fold_in(key, count))(keys)
-    return jax.vmap(environment.step)(now, states, actions)
+
+def step_all(
+    environment: JaxEnvironment, keys: Array, states: State, actions: Array
+) -> tuple[State, JaxOutcome]:
+    """One step of every environment, by the step's keys."""
+    return jax.vmap(environment.step)(keys, states, actions)
 
 
 class HostedEnvironment:
@@ -77,7 +78,9 @@ class HostedEnvironment:
         self.spaces, self.num_envs = environment.spaces, num_envs
         self._reset = jax.jit(lambda keys: reset_all(environment, keys))
         self._step = jax.jit(
-            lambda keys, count, states, actions: step_all(environment, keys, count, states, actions)
+            lambda keys, count, states, actions: step_all(
+                environment, step_keys(keys, count), states, actions
+            )
         )
         self._valid = np.ones(num_envs, bool)
         self._count = 0

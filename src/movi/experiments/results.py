@@ -3,9 +3,7 @@
 import dataclasses
 import json
 import os
-import platform
 from collections.abc import Mapping, Sequence
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +12,7 @@ import numpy as np
 from movi.errors import UserError
 from movi.files import write_aside
 from movi.version import __version__
+from movi.versions import NUMERIC, installed
 
 
 def check_directory(path: Path) -> None:
@@ -44,18 +43,12 @@ def command_line(words: str, config: Any) -> str:
 def record(words: str, config: Any, seconds: float) -> dict[str, Any]:
     """What made a result."""
     settings = {k: v for k, v in dataclasses.asdict(config).items() if k != "out"}
-    versions = {"python": platform.python_version()}
-    for name in ("jax", "jaxlib", "numpy"):
-        try:
-            versions[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return {
         "command": command_line(words, config),
         "config": settings,
         "seed": settings.get("seed"),
         "version": __version__,
-        "versions": versions,
+        "versions": installed(NUMERIC),
         "seconds": round(seconds, 1),
     }
 

@@ -204,7 +204,9 @@ class _Runs:
                         **result_of(directories[i].path, self._agent(i).network)
                     )
                 else:
-                    directories[i].begin(self._loop.step, state["written"])
+                    changed = directories[i].begin(self._loop.step, state["written"])
+                    if changed:
+                        self._watcher.announce(f"{directories[i].path.name}: {changed}")
                     self._rows[i] = list(directories[i].rows)
 
         if directories and config.checkpoint_every:

@@ -4,6 +4,7 @@ config.json         the config, as it was given
 metrics.jsonl       one row per iteration, deterministic: equal runs have equal bytes
 timing.jsonl        one row per iteration: seconds and speeds
 events.out.*        the same metrics for TensorBoard
+versions.json       the versions that trained it, each with the step since which it did
 status.json         running, finished, diverged, interrupted or failed; the step; a message
 evaluation.json     the evaluation at the end
 agent.safetensors   the agent
@@ -30,11 +31,13 @@ from movi.files import write_aside, writing
 from movi.replay.ring import Damaged
 from movi.training.config import Config
 from movi.training.lock import LOCK_FILE, Lock
+from movi.versions import of_training
 
 Status = Literal["running", "finished", "diverged", "interrupted", "failed"]
 REPLAY = "replay"
 EXTENDED = "extended.json"
 GROUP = "group.json"
+VERSIONS = "versions.json"
 PASSING = (LOCK_FILE, REPLAY)  # what a process that died before its first file may leave
 
 
@@ -65,8 +68,11 @@ class RunDirectory:
         """Where the replay's files are."""
         return self.path / REPLAY
 
-    def begin(self, step: int = 0, written: Mapping[str, Any] | None = None) -> None:
-        """Starts writing: a new run, or after what a checkpoint says was written then."""
+    def begin(self, step: int = 0, written: Mapping[str, Any] | None = None) -> str:
+        """Starts writing: a new run, or after what a checkpoint says was written then.
+
+        Returns a line about the versions that are not those of the run so far, if there are any.
+        """
         kept = _cut(self.path / "metrics.jsonl", written)
         with writing(self.path):
             for part in [*self.path.glob(".*.part"), *self.path.glob("checkpoint/.*.part")]:
@@ -75,6 +81,7 @@ class RunDirectory:
                 old.unlink(missing_ok=True)
             if self._group:
                 self.write_json(GROUP, {"format": 1, "seeds": self._group})
+            changed = self._write_versions(0 if written is None else step)
             write_aside(self.path / "config.json", self._config.to_json())
             self._begun = True
             self.rows = [json.loads(line) for line in kept.splitlines()]
@@ -91,6 +98,24 @@ class RunDirectory:
         self._start = time.monotonic() - passed
         self._last, self._last_step = time.monotonic(), step
         self.status("running", step)
+        return changed
+
+    def _write_versions(self, step: int) -> str:
+        """Adds today's versions if they are others; the line about them."""
+        today = of_training()
+        since = [own for own in _versions(self.path) if own["step"] < step]
+        before = since[-1]["versions"] if since else today
+        if not since or before != today:
+            since.append({"step": step, "versions": today})
+        self.write_json(VERSIONS, {"format": 1, "since": since})
+        changed = [
+            f"{name} {before.get(name, '(none)')} → {today.get(name, '(none)')}"
+            for name in sorted({**before, **today})
+            if before.get(name) != today.get(name)
+        ]
+        if not changed:
+            return ""
+        return f"other versions than before: {', '.join(changed)}; numbers may differ from here on"
 
     def row(self, metrics: Mapping[str, Any]) -> None:
         """Adds an iteration."""
@@ -188,6 +213,21 @@ def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
     if hashlib.sha256(kept).hexdigest() != written["sha256"]:
         raise Damaged(f"{file}: damaged: its first {written['rows']} rows are not the run's")
     return kept
+
+
+def _versions(run: Path) -> list[dict[str, Any]]:
+    """The versions of a run so far, as far as they can be read: they are no result."""
+    try:
+        data = json.loads((run / VERSIONS).read_text())
+        return [
+            {
+                "step": int(own["step"]),
+                "versions": {str(k): str(v) for k, v in own["versions"].items()},
+            }
+            for own in data["since"]
+        ]
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+        return []
 
 
 def _timing(file: Path, rows: int) -> list[dict[str, Any]]:

@@ -307,7 +307,9 @@ class _Run:
             restored[0].restore(one.arrays, one.state)
             self._saved = int(one.state["saved"])
             assert directory is not None
-            directory.begin(restored[0].step, one.state["written"])
+            changed = directory.begin(restored[0].step, one.state["written"])
+            if changed:
+                self._watcher.announce(changed)
 
         if directory is not None and self._config.checkpoint_every:
             newest([Checkpoints(directory.path)], restore)
