@@ -21,5 +21,5 @@ def installed(names: tuple[str, ...]) -> dict[str, str]:
 
 
 def of_training() -> dict[str, str]:
-    """Everything on which the numbers of a training run may depend."""
+    """movi and the packages that compute a training run's numbers."""
     return {"movi": __version__, **installed(TRAINING)}

@@ -2,33 +2,68 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from movi.agents.convolution import SlicedConv
+from movi.agents.convolution import SlicedConv, StridedConv
 from movi.agents.networks import NetworkSpec, make_network
+from movi.agents.products import dot_general, times_kernel, times_weights
 from movi.spaces import ObservationSpace, Spaces
 
+IMAGES = jnp.asarray(np.random.default_rng(1).normal(size=(3, 21, 21, 5)), jnp.float32)
 X = jnp.asarray(np.random.default_rng(0).normal(size=(5, 10, 10, 4)), jnp.float32)
 PLAIN = nn.Conv(16, (3, 3), padding="VALID")
 SLICED = SlicedConv(16, (3, 3))
 
 
-def test_parameters_have_the_names_shapes_and_initial_values_of_flax_conv():
+CASES = {
+    "sliced": (SLICED, PLAIN, X),
+    **{
+        f"strided {padding} {size}/{stride}": (
+            StridedConv(7, size, stride, padding),
+            nn.Conv(7, (size, size), (stride, stride), padding=padding),
+            IMAGES,
+        )
+        for padding in ("SAME", "VALID")
+        for size, stride in ((8, 4), (4, 2), (3, 1))
+    },
+}
+cases = pytest.mark.parametrize(("ours", "plain", "x"), CASES.values(), ids=CASES)
+
+
+@cases
+def test_parameters_have_the_names_shapes_and_initial_values_of_flax_conv(ours, plain, x):
     key = jax.random.key(0)
-    jax.tree.map(np.testing.assert_array_equal, PLAIN.init(key, X), SLICED.init(key, X))
+    jax.tree.map(np.testing.assert_array_equal, plain.init(key, x), ours.init(key, x))
 
 
-def test_values_and_gradients_are_those_of_flax_conv():
-    params = PLAIN.init(jax.random.key(1), X)
+@cases
+def test_values_and_gradients_are_those_of_flax_conv(ours, plain, x):
+    params = plain.init(jax.random.key(1), x)
 
     def loss(module):
-        return lambda p: jnp.sum(jnp.sin(module.apply(p, X)))
+        return lambda p, x: jnp.sum(jnp.sin(module.apply(p, x)))
 
-    np.testing.assert_allclose(SLICED.apply(params, X), PLAIN.apply(params, X), atol=1e-5)
+    np.testing.assert_allclose(ours.apply(params, x), plain.apply(params, x), atol=1e-5)
     jax.tree.map(
         lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4),
-        jax.grad(loss(SLICED))(params),
-        jax.grad(loss(PLAIN))(params),
+        jax.grad(loss(ours), argnums=(0, 1))(params, x),
+        jax.grad(loss(plain), argnums=(0, 1))(params, x),
     )
+
+
+def test_the_products_have_the_gradients_of_plain_ones():
+    rng = np.random.default_rng(2)
+    x, w, dy = (jnp.asarray(rng.normal(size=s), jnp.float32) for s in ((6, 40), (40, 9), (6, 9)))
+    plain = jax.vjp(jnp.matmul, x, w)[1](dy)
+    for product in (times_weights, times_kernel):
+        np.testing.assert_allclose(product(x, w), x @ w, rtol=1e-6)
+        for ours, theirs in zip(jax.vjp(product, x, w)[1](dy), plain):
+            np.testing.assert_allclose(ours, theirs, rtol=1e-5, atol=1e-6)
+    dense = nn.Dense(9, dot_general=dot_general)
+    for shape in ((6, 40), (2, 3, 40)):  # any leading axes, as flax's own
+        at = jnp.ones(shape)
+        params = dense.init(jax.random.key(0), at)
+        np.testing.assert_allclose(dense.apply(params, at), nn.Dense(9).apply(params, at))
 
 
 def test_the_minatar_network_is_that_of_its_authors():

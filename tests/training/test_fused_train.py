@@ -14,7 +14,7 @@ from movi.training.config import Config
 from movi.training.fused_train import train_seeds
 from movi.training.presets import preset_fields
 from movi.training.run_directory import read_config, read_metrics
-from movi.training.train import train
+from movi.training.train import Watcher, train
 from tests.training.jax_diagnostics import CONSTANT, episodic, zero
 
 TINY = {
@@ -39,6 +39,23 @@ FILES = {
     "timing.jsonl",
     "versions.json",
 }
+
+
+class Counting(Watcher):
+    def __init__(self):
+        self.chunks = []
+
+    def tick(self, loop):
+        self.chunks.append(loop.step)
+
+
+@pytest.mark.parametrize("directory", [False, True])
+def test_without_checkpoints_a_chunk_has_a_thousand_steps(directory, tmp_path):
+    fields = {**TINY, "steps": 2_500, "iteration_steps": 2_500, "update_period": 100}
+    config = Config("dqn", "gymnax/CartPole-v1", **fields, checkpoint_every=0)
+    watcher = Counting()
+    train(config, tmp_path / "run" if directory else None, watcher=watcher)
+    assert watcher.chunks == [1_000, 2_000, 2_500]
 
 
 def words(**fields):

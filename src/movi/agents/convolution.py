@@ -1,16 +1,18 @@
-"""A convolution as slices and one matrix product.
+"""Convolutions that are fast on a CPU too: one for compiled loops, one for outside them.
 
 XLA runs a convolution inside a compiled loop about six times slower on a CPU than outside it. The
 same numbers as slices of the image, side by side, times the kernel as a matrix are fast in both
-places. Parameters, their names and their initial values are those of ``flax.linen.Conv``.
+places. Outside, its own convolution is faster for large kernels, but for the bias's gradient.
+Parameters, their names and their initial values are those of ``flax.linen.Conv``.
 """
 
 from typing import Any
 
 import flax.linen as nn
+import jax
 import jax.numpy as jnp
 
-from movi.agents.products import times_kernel
+from movi.agents.products import plus_bias, times_kernel
 
 Array = Any
 
@@ -35,3 +37,28 @@ class SlicedConv(nn.Module):
         flat = columns.reshape(-1, columns.shape[-1])
         rows = times_kernel(flat, kernel.reshape(-1, self.features)) + bias
         return rows.reshape(*columns.shape[:-1], self.features)
+
+
+class StridedConv(nn.Module):
+    """``nn.Conv`` with square kernels and any stride, by XLA's own convolution."""
+
+    features: int
+    size: int
+    stride: int
+    padding: str
+    kernel_init: nn.initializers.Initializer = nn.initializers.lecun_normal()
+
+    @nn.compact
+    def __call__(self, x: Array) -> Array:
+        """Images [B, H, W, C] to [B, ..., features]."""
+        shape = (self.size, self.size, x.shape[-1], self.features)
+        kernel = self.param("kernel", self.kernel_init, shape)
+        bias = self.param("bias", nn.initializers.zeros_init(), (self.features,))
+        y = jax.lax.conv_general_dilated(
+            x,
+            kernel,
+            (self.stride, self.stride),
+            self.padding,
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+        return plus_bias(y, bias)

@@ -11,7 +11,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from movi.agents.convolution import SlicedConv
+from movi.agents.convolution import SlicedConv, StridedConv
 from movi.agents.products import dot_general
 from movi.errors import UserError
 from movi.spaces import ObservationSpace, Spaces
@@ -64,16 +64,11 @@ class Nature(nn.Module):
     def __call__(self, x: Array) -> Array:
         """Images [B, H, W, C] or [B, C, H, W] to features [B, 512]."""
         x = _image(x)
-        for features, size, stride in ((32, 8, 4), (64, 4, 2), (64, 3, 1)):
-            x = nn.relu(
-                nn.Conv(
-                    features,
-                    (size, size),
-                    (stride, stride),
-                    padding=self.padding,
-                    kernel_init=_glorot,
-                )(x)
-            )
+        layers = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
+        for i, (features, size, stride) in enumerate(layers):
+            name = f"Conv_{i}"
+            convolution = StridedConv(features, size, stride, self.padding, _glorot, name=name)
+            x = nn.relu(convolution(x))
         return nn.relu(nn.Dense(512, kernel_init=_glorot)(x.reshape(x.shape[0], -1)))
 
 

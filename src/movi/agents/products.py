@@ -3,12 +3,13 @@
 A product is packed for the processor's registers before it is multiplied, and packing a transposed
 matrix of weights costs more than multiplying a minibatch with it. The gradients below are the usual
 ones with the large matrix on the side where it is read as it lies in memory; the barriers keep XLA
-from turning them round again.
+from turning them round again. They are for reverse mode only.
 """
 
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 
 Array = Any
 _as_is = jax.lax.optimization_barrier
@@ -50,7 +51,26 @@ def _times_kernel_backward(kept: tuple[Array, Array], dy: Array) -> tuple[Array,
 times_kernel.defvjp(_times_kernel_forward, _times_kernel_backward)
 
 
+@jax.custom_vjp
+def plus_bias(x: Array, bias: Array) -> Array:
+    """``x + bias`` for images [B, H, W, F] and a bias [F]."""
+    return x + bias
+
+
+def _plus_bias_forward(x: Array, bias: Array) -> tuple[Array, None]:
+    return x + bias, None
+
+
+def _plus_bias_backward(_: None, dy: Array) -> tuple[Array, Array]:
+    rows = dy.reshape(-1, dy.shape[-1])
+    ones = jnp.ones(rows.shape[0], rows.dtype)  # a sum over rows would run on one thread
+    return dy, jnp.matmul(ones, rows, precision=jax.lax.Precision.HIGHEST)
+
+
+plus_bias.defvjp(_plus_bias_forward, _plus_bias_backward)
+
+
 def dot_general(lhs: Array, rhs: Array, dimensions: Any, **more: Any) -> Array:
     """``times_weights``, for ``flax.linen.Dense``."""
-    plain = lhs.ndim == 2 and dimensions == (((1,), (0,)), ((), ()))
+    plain = lhs.ndim == 2 and dimensions == (((1,), (0,)), ((), ())) and not any(more.values())
     return times_weights(lhs, rhs) if plain else jax.lax.dot_general(lhs, rhs, dimensions, **more)

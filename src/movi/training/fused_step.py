@@ -49,13 +49,14 @@ class Keys(NamedTuple):
     environments: Array
 
 
-class Words(NamedTuple):
+class ChunkDraws(NamedTuple):
     """The random numbers of a chunk: all at once cost a hundredth of one by one in the loop.
 
     Attributes:
       acting: [ticks, n, 2].
       environments: the keys of the environments' steps, [ticks, n].
-      sampling: [updates, M, B], from the first update that the chunk can make.
+      sampling: [updates, M, B], from the first multiple of F after the chunk's beginning on; before
+        learning starts nothing reads them.
     """
 
     acting: Array
@@ -136,17 +137,18 @@ def make_chunk(
     def agent_step(
         learned: LearnerState,
         ring: Transition,
-        words: Array,
+        sampling: Array,
+        row: Array,
         k: Array,
         limit: Array,
         new: Transition,
     ) -> tuple[LearnerState, Transition, dict[str, Array]]:
-        """Store, update if due, synchronise if due."""
+        """Store, update if due (by this row of random numbers), synchronise if due."""
         ring = device.add(ring, (k - 1) % capacity, new, space)
         learning = (k > starts) & (k <= limit)
 
         def update(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
-            batches = device.sample(ring, jnp.minimum(k, capacity), words, space)
+            batches = device.sample(ring, jnp.minimum(k, capacity), sampling[row], space)
             return learner.update(state, batches, k)
 
         def wait(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
@@ -158,28 +160,28 @@ def make_chunk(
         )
         return learned, ring, metrics
 
-    def words_of(keys: Keys, first: Array) -> Words:
-        counts = first + jnp.arange(ticks, dtype=jnp.int32)
-        draw = first * n // period - starts // period
-        draws = draw + jnp.arange(ticks * n // period + 1, dtype=jnp.int32)
-        return Words(
-            jax.vmap(lambda tick: bits(keys.acting, tick, (n, 2)))(counts),
-            jax.vmap(lambda tick: step_keys(keys.environments, tick + 1))(counts),
+    def draw_chunk(keys: Keys, first: Array) -> ChunkDraws:
+        numbers = first + jnp.arange(ticks, dtype=jnp.int32)
+        first_draw = first * n // period - starts // period
+        draws = first_draw + jnp.arange(ticks * n // period + 1, dtype=jnp.int32)
+        return ChunkDraws(
+            jax.vmap(lambda tick: bits(keys.acting, tick, (n, 2)))(numbers),
+            jax.vmap(lambda tick: step_keys(keys.environments, tick + 1))(numbers),
             jax.vmap(lambda draw: bits(keys.sampling, draw, minibatches))(draws),
         )
 
     def take_tick(
         state: FusedState,
-        words: Words,
+        drawn: ChunkDraws,
         explore: Exploration,
         first: Array,
         t: Array,
         limit: Array,
     ) -> tuple[FusedState, Records]:
         """Decides for every environment, steps them all, and goes through their transitions."""
-        actions = act(state, words.acting[t], explore)
+        actions = act(state, drawn.acting[t], explore)
         environments, outcome = step_all(
-            environment, words.environments[t], state.environments, actions
+            environment, drawn.environments[t], state.environments, actions
         )
         ended = outcome.terminated | outcome.truncated
         terminal = ended if config.timeouts_are_terminal else outcome.terminated
@@ -194,9 +196,8 @@ def make_chunk(
         def go_through(carry: tuple[LearnerState, Transition], i: Array) -> tuple[Any, Any]:
             one = jax.tree.map(lambda leaf: leaf[i], new)
             k = (first + t) * n + i + 1
-            draw = k // period - first * n // period - 1
-            sampling = words.sampling.at[draw].get(mode="clip")
-            learned, ring, metrics = agent_step(*carry, sampling, k, limit, one)
+            row = k // period - first * n // period - 1  # if k is a multiple of F
+            learned, ring, metrics = agent_step(*carry, drawn.sampling, row, k, limit, one)
             return (learned, ring), metrics
 
         carry = state.learner, state.ring
@@ -211,10 +212,10 @@ def make_chunk(
         )
 
     # The seeds are mapped inside the loop: counters stay common, so that a gate stays a branch.
-    take_all, words_of_all = take_tick, words_of
+    take_all, draw_all = take_tick, draw_chunk
     if seeds is not None:
         take_all = jax.vmap(take_tick, in_axes=(0, 0, None, None, None, None))
-        words_of_all = jax.vmap(words_of, in_axes=(0, None))
+        draw_all = jax.vmap(draw_chunk, in_axes=(0, None))
     leading: Sequence[int] = () if seeds is None else (seeds,)
 
     def chunk(
@@ -225,7 +226,7 @@ def make_chunk(
         count: Array,
         limit: Array,
     ) -> tuple[FusedState, Records]:
-        words = words_of_all(keys, first)
+        drawn = draw_all(keys, first)
         shape = (ticks, *leading, n)
         empty = Records(
             jnp.zeros(shape, jnp.float32),
@@ -236,7 +237,7 @@ def make_chunk(
         def body(t: Array, carry: tuple[FusedState, Records]) -> tuple[FusedState, Records]:
             state, records = carry
             now = Exploration(explore.ever[t], explore.last[t])
-            state, new = take_all(state, words, now, first, t, limit)
+            state, new = take_all(state, drawn, now, first, t, limit)
             return state, jax.tree.map(lambda array, value: array.at[t].set(value), records, new)
 
         return jax.lax.fori_loop(0, count, body, (state, empty))

@@ -186,6 +186,7 @@ class _Runs:
     def _begin(self, row: ObservationSpace) -> None:
         config, directories = self._configs[0], self._directories
         capacity = config.replay_capacity
+        notices: list[str] = []
 
         def open_rings(slack: int, new: bool) -> None:
             self._kept = [
@@ -194,6 +195,7 @@ class _Runs:
             ]
 
         def restore(saved: list[Saved]) -> None:
+            notices.clear()
             open_rings(int(saved[0].state["replay"]["slack"]), new=False)
             states = [one.state for one in saved]
             self._loop.restore([one.arrays for one in saved], states, self._kept)
@@ -204,9 +206,7 @@ class _Runs:
                         **result_of(directories[i].path, self._agent(i).network)
                     )
                 else:
-                    changed = directories[i].begin(self._loop.step, state["written"])
-                    if changed:
-                        self._watcher.announce(f"{directories[i].path.name}: {changed}")
+                    notices.append(directories[i].begin(self._loop.step, state["written"]))
                     self._rows[i] = list(directories[i].rows)
 
         if directories and config.checkpoint_every:
@@ -214,6 +214,8 @@ class _Runs:
             if found is not None:
                 step = self._loop.step
                 self._watcher.announce(f"goes on from the checkpoint of step {step:,}")
+                for notice in dict.fromkeys(filter(None, notices)):
+                    self._watcher.announce(notice)
                 return
             open_rings(slack_of(capacity, config.checkpoint_every), new=True)
         for directory in directories:

@@ -1,5 +1,6 @@
 """When a run makes a checkpoint."""
 
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -55,7 +56,7 @@ class Keeper:
     def left(self, step: int) -> int:
         """Agent steps until a checkpoint is due, as far as is known now."""
         if not self._checkpoints:
-            return self._margin
+            return sys.maxsize
         rooms = [self._room(moment) for _, moment in self._kept[-KEPT:]]
         return min([self.step + self._every - step, *rooms])
 

@@ -38,7 +38,7 @@ REPLAY = "replay"
 EXTENDED = "extended.json"
 GROUP = "group.json"
 VERSIONS = "versions.json"
-PASSING = (LOCK_FILE, REPLAY)  # what a process that died before its first file may leave
+PASSING = (LOCK_FILE, REPLAY, GROUP)  # what a process that died before its first file may leave
 
 
 class RunDirectory:
@@ -61,6 +61,7 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self.path)
         self._begun = False
+        self._open: list[Any] = []
         self.rows: list[dict[str, Any]] = []
 
     @property
@@ -71,7 +72,7 @@ class RunDirectory:
     def begin(self, step: int = 0, written: Mapping[str, Any] | None = None) -> str:
         """Starts writing: a new run, or after what a checkpoint says was written then.
 
-        Returns a line about the versions that are not those of the run so far, if there are any.
+        Returns a line about versions that are not those of the run so far, or "".
         """
         kept = _cut(self.path / "metrics.jsonl", written)
         with writing(self.path):
@@ -79,35 +80,42 @@ class RunDirectory:
                 part.unlink()
             for old in [*self.path.glob("events.out.*"), self.path / "evaluation.json"]:
                 old.unlink(missing_ok=True)
+            self._begun = True
             if self._group:
                 self.write_json(GROUP, {"format": 1, "seeds": self._group})
-            changed = self._write_versions(0 if written is None else step)
             write_aside(self.path / "config.json", self._config.to_json())
-            self._begun = True
             self.rows = [json.loads(line) for line in kept.splitlines()]
             self._digest = hashlib.sha256(kept)
             self._bytes = len(kept)
             self._metrics = _opened(self.path / "metrics.jsonl", kept)
+            self._open.append(self._metrics)
             timing = _timing(self.path / "timing.jsonl", len(self.rows))
             self._timing = _opened(self.path / "timing.jsonl", _lines(timing))
+            self._open.append(self._timing)
             self._events = _Events(self.path)
+            self._open.append(self._events)
             timing += [{} for _ in self.rows[len(timing) :]]
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
         passed = timing[-1].get("seconds", 0.0) if timing else 0.0
         self._start = time.monotonic() - passed
         self._last, self._last_step = time.monotonic(), step
+        notice = self._write_versions(0 if written is None else step)
         self.status("running", step)
-        return changed
+        return notice
 
     def _write_versions(self, step: int) -> str:
-        """Adds today's versions if they are others; the line about them."""
+        """Adds today's versions if they are others; a line about them, if there is one to say."""
         today = of_training()
         since = [own for own in _versions(self.path) if own["step"] < step]
+        if step and not since:
+            since = [{"step": 0, "versions": {}}]  # unknown
         before = since[-1]["versions"] if since else today
         if not since or before != today:
             since.append({"step": step, "versions": today})
         self.write_json(VERSIONS, {"format": 1, "since": since})
+        if not before:
+            return f"the versions that trained it up to step {step:,} are not known"
         changed = [
             f"{name} {before.get(name, '(none)')} → {today.get(name, '(none)')}"
             for name in sorted({**before, **today})
@@ -164,10 +172,9 @@ class RunDirectory:
 
     def close(self) -> None:
         """Closes the files; a new directory in which nothing began is removed again."""
-        if self._begun:
-            for file in (self._metrics, self._timing, self._events):
-                file.close()
-        elif self._new:
+        for file in self._open:
+            file.close()
+        if self._new and not self._begun:
             shutil.rmtree(self.replay, ignore_errors=True)
         self._lock.release()
         if self._made and not self._begun:
@@ -218,16 +225,13 @@ def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
 def _versions(run: Path) -> list[dict[str, Any]]:
     """The versions of a run so far, as far as they can be read: they are no result."""
     try:
-        data = json.loads((run / VERSIONS).read_text())
-        return [
-            {
-                "step": int(own["step"]),
-                "versions": {str(k): str(v) for k, v in own["versions"].items()},
-            }
-            for own in data["since"]
+        found = [
+            {"step": int(own["step"]), "versions": {k: str(v) for k, v in own["versions"].items()}}
+            for own in (read_json(run, VERSIONS) or {"since": []})["since"]
         ]
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (UserError, ValueError, OverflowError, KeyError, TypeError, AttributeError):
         return []
+    return sorted(found, key=lambda own: own["step"])
 
 
 def _timing(file: Path, rows: int) -> list[dict[str, Any]]:

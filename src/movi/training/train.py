@@ -300,6 +300,7 @@ class _Run:
 
     def _begin(self, directory: RunDirectory | None) -> HostLoop:
         restored: list[HostLoop] = []
+        notices: list[str] = []
 
         def restore(saved: list[Saved]) -> None:
             (one,) = saved
@@ -307,14 +308,14 @@ class _Run:
             restored[0].restore(one.arrays, one.state)
             self._saved = int(one.state["saved"])
             assert directory is not None
-            changed = directory.begin(restored[0].step, one.state["written"])
-            if changed:
-                self._watcher.announce(changed)
+            notices[:] = [directory.begin(restored[0].step, one.state["written"])]
 
         if directory is not None and self._config.checkpoint_every:
             newest([Checkpoints(directory.path)], restore)
         if restored:
             self._watcher.announce(f"goes on from the checkpoint of step {restored[0].step:,}")
+            for notice in filter(None, notices):
+                self._watcher.announce(notice)
             return restored[0]
         loop = self._loop_of()
         if directory is not None:
@@ -373,7 +374,7 @@ def end_run(
     make_environment: Callable[[int], Environment] | None,
     stop: Stop,
 ) -> Result:
-    """Evaluates the agent of a run that has come to its end, and writes how it ended.
+    """Saves and evaluates the agent of a run that has come to its end, and writes how it ended.
 
     ``diverged`` is the step at which it diverged, if it did.
     """
