@@ -7,7 +7,8 @@ Two tasks, one seed, the same network, batch and update period for all, learning
 
 Timed: the same number of steps after learning has started and everything is compiled. The programs
 alternate, repetition by repetition, in processes of their own. Then this package with 4 and 8 seeds
-(steps of all seeds together), and its MinAtar update alone against the matrix-multiply peak. What
+(steps of all seeds together), a program for each (loop) or one for all (vmap), and its MinAtar
+update alone against the matrix-multiply peak, both on the one thread that the loop has. What
 differs by nature: rejax makes one update per step of all its environments, so that an update every
 4 steps means 4 environments; it and movi play gymnax's games, stable-baselines3 the originals.
 
@@ -115,7 +116,7 @@ def run(repetitions: int, rejax: str | None = None, sb3: str | None = None) -> d
         "median": medians,
         "repetitions": {name: [round(v, 1) for v in values] for name, values in speeds.items()},
         "update": {
-            "work": "MinAtar DQN update in a compiled loop",
+            "work": "MinAtar DQN update in a compiled loop, one thread",
             "milliseconds": round(1e3 * seconds, 3),
             "gflops": round(update, 1),
             "matrix_multiply_gflops": round(peak, 1),

@@ -38,7 +38,7 @@ environment = make_gymnax(config.env)
 spaces = environment.spaces
 network = make_network(network_spec(config, spaces), spaces)
 learner = learner_of(config, deep_algorithm(config.algorithm), network, None, spaces)
-vectorised = sys.argv[5] == "vmap" if len(sys.argv) > 5 else task == "cartpole"
+vectorised = sys.argv[5:] == ["vmap"]
 loop = FusedLoop(config, environment, learner, range(seeds), vectorised=vectorised)
 loop.advance(warm)
 jax.block_until_ready(loop.states)

@@ -1,9 +1,10 @@
 """Draws docs/figures/mspacman.svg: DQN on Ms. Pac-Man beside the published scores of Dopamine.
 
-    python docs/figures/mspacman.py RUN REFERENCE
+    python docs/figures/mspacman.py RUN REFERENCE [NOTE]
 
 RUN is the run directory, finished or not; REFERENCE a file of Dopamine's published scores, one for
-each 250,000 steps of each of five runs. Beside the figure, mspacman.json says what made it.
+each 250,000 steps of each of five runs. Beside the figure, mspacman.json says what made it, and
+has the note.
 """
 
 import json
@@ -55,7 +56,12 @@ def main() -> None:
         for k, curve in enumerate(curves["MsPacman", VARIANT])
     ]
     last = max(rows[-1]["step"], ITERATION)
-    x = alt.X("first:Q", title="agent steps", scale=alt.Scale(domain=[0, last]))
+    x = alt.X(
+        "first:Q",
+        title="agent steps",
+        scale=alt.Scale(domain=[0, last]),
+        axis=alt.Axis(tickCount=6),
+    )
     colour = alt.Color(
         "who:N", title=None, scale=alt.Scale(domain=[OURS, THEIRS], range=["#0072b2", "#d55e00"])
     )
@@ -78,6 +84,7 @@ def main() -> None:
     (line + theirs + means).properties(width=520, height=300).save(HERE / "mspacman.svg")
     about = {
         "figure": "python docs/figures/mspacman.py RUN REFERENCE",
+        "note": " ".join(sys.argv[3:]),
         "command": f"movi train {config.algorithm} --env {config.env} --preset {config.preset} "
         f"--seed {config.seed} --steps {config.steps} --kappa {config.kappa} "
         f"--iteration-steps {config.iteration_steps} "

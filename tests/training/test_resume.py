@@ -533,9 +533,9 @@ def test_a_directory_that_cannot_be_written_is_one_line(tmp_path, capsys):
 def test_seeds_of_one_program_go_on_from_the_newest_checkpoint_that_all_have(tmp_path):
     seeds, outs = [0, 1], [tmp_path / "broken" / f"seed-{s}" for s in (0, 1)]
     whole = [tmp_path / "whole" / f"seed-{s}" for s in (0, 1)]
-    train_seeds(FUSED, seeds, whole)
+    train_seeds(FUSED, seeds, whole, vectorised=True)
     with pytest.raises(Stop):
-        train_seeds(FUSED, seeds, outs, watcher=StopAt(200))
+        train_seeds(FUSED, seeds, outs, vectorised=True, watcher=StopAt(200))
     Checkpoints(outs[1]).file(Checkpoints(outs[1]).steps()[-1]).unlink()
     with pytest.raises(UserError, match=r"trained with the seeds \[0, 1\] in one program"):
         train(replace(FUSED, seed=0), outs[0])

@@ -59,7 +59,9 @@ def child(job, pipe):
     watcher = Begun(pipe)
     if job.get("seeds"):
         outs = [Path(job["out"]) / f"seed-{seed}" for seed in job["seeds"]]
-        movi.training.fused_train.train_seeds(config, job["seeds"], outs, watcher=watcher)
+        movi.training.fused_train.train_seeds(
+            config, job["seeds"], outs, vectorised=True, watcher=watcher
+        )
     else:
         train(config, job["out"], watcher=watcher)
 

@@ -49,7 +49,7 @@ class Cell:
     config: Config
     """Of the first seed's run."""
     together: int = 1
-    """How many of the seeds one task takes, in one program."""
+    """How many of the seeds one task takes, side by side."""
 
     def config_of(self, seed: int) -> Config:
         """The config of a seed's run."""

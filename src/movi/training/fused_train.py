@@ -27,7 +27,7 @@ from movi.training.checkpoint import Checkpoints, Saved, newest
 from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.keeping import Keeper, said_how_it_ended
-from movi.training.resume import check_group, continued, has_ended, result_of
+from movi.training.resume import check_group, continued, has_ended, is_grouped, result_of
 from movi.training.run_directory import REPLAY, RunDirectory, check_free, holds_run
 from movi.training.stopping import Stop, never
 from movi.training.train import (
@@ -64,8 +64,8 @@ def train_seeds(
       environment: your own, in place of the config's.
       network: any flax module from observations to action values, in place of the config's.
       optimiser: any optax transformation, in place of the config's.
-      vectorised: one program for all seeds, or the same program for each. By default whichever is
-        faster: convolutions on a CPU gain nothing from a common program.
+      vectorised: one program for all seeds, or the same program for each. By default as runs that
+        go on began, and new ones by what is faster: on a CPU a program for each, on its own device.
       watcher: is told about the runs as they go.
       stop: asked between chunks, as in ``train``.
     """
@@ -94,8 +94,8 @@ def train_seeds(
         assert spec is not None
         network = make_network(spec, spaces)
     if vectorised is None:
-        convolutional = spec is not None and spec.kind != "mlp"
-        vectorised = jax.default_backend() != "cpu" or not convolutional
+        begun = [path for path in paths or () if holds_run(path)]
+        vectorised = any(map(is_grouped, begun)) if begun else jax.default_backend() != "cpu"
     together = vectorised and len(seeds) > 1
     for path in paths or ():
         if holds_run(path):

@@ -85,6 +85,11 @@ def result_of(run: Path, network: Any = None) -> dict[str, Any]:
     }
 
 
+def is_grouped(run: Path) -> bool:
+    """Whether a run was begun with others, in one program."""
+    return (run / GROUP).is_file()
+
+
 def check_group(run: Path, seeds: Sequence[int]) -> None:
     """A run of a group is continued with the others: together they are one program."""
     data = read_json(run, GROUP)
