@@ -335,7 +335,10 @@ def test_rewards_are_clipped_for_learning_only_when_asked():
 
 @pytest.mark.parametrize(
     "name",
-    [*ALGORITHMS[:2], *(pytest.param(name, marks=pytest.mark.slow) for name in ALGORITHMS[2:])],
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name != "momentum-dqn" else [])
+        for name in ALGORITHMS
+    ],
 )
 def test_seeds_side_by_side_are_the_single_runs(name):
     learner = learner_of(name, make_optimiser("adam", 1e-3, 1e-8))

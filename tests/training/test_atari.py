@@ -63,7 +63,7 @@ class Both(FrameReplay):
         return batch
 
 
-@pytest.mark.parametrize("num_envs", [1, 3])
+@pytest.mark.parametrize("num_envs", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_in_a_run_the_replay_gives_back_the_stacks_that_the_agent_saw(num_envs):
     """Across game ends, cuts after 70 steps, the ring's head, and several games side by side."""
     config = short(steps=900, num_envs=num_envs)

@@ -9,7 +9,11 @@ from tests.training.jax_diagnostics import JAX_DIAGNOSTICS, one_state
 from tests.training.test_diagnostics import SETTINGS
 
 
-@pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"])
+def slow(value):
+    return pytest.param(value, marks=pytest.mark.slow)
+
+
+@pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn", slow("deep-sql"), slow("deep-dpp")])
 @pytest.mark.parametrize(
     ("environment", "observations", "values"),
     [case[1:] for case in JAX_DIAGNOSTICS],

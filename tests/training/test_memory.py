@@ -31,7 +31,7 @@ print(memory.seen[2], memory.seen[-1])
 @pytest.mark.parametrize(
     ("steps", "env"),
     [
-        (16_000, "CartPole-v1"),
+        (10_000, "CartPole-v1"),
         pytest.param(210_000, "CartPole-v1", marks=pytest.mark.slow),
         pytest.param(210_000, "gymnax/CartPole-v1", marks=pytest.mark.slow),
     ],
