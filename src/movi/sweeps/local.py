@@ -5,7 +5,7 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +15,7 @@ from typing import IO
 from movi.sweeps.files import log_file
 from movi.sweeps.matrix import Job
 from movi.sweeps.worker import GRACE, INTERRUPTED
+from movi.training.stopping import ASKING
 
 ATTEMPTS = 3
 """How often a job is started whose worker is killed."""
@@ -115,14 +116,14 @@ def stop(processes: "Iterable[subprocess.Popen[bytes]]") -> None:
 
 @contextmanager
 def stopped_by_signals() -> Iterator[None]:
-    """SIGTERM stops a driver as an interrupt from the keyboard does."""
+    """SIGINT and SIGTERM stop a driver, also one whose shell lets it ignore the keyboard."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         raise KeyboardInterrupt
 
-    before: Callable[[int, FrameType | None], object] | int | None
-    before = signal.signal(signal.SIGTERM, interrupt)
+    before = {number: signal.signal(number, interrupt) for number in ASKING}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)
