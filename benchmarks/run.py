@@ -17,9 +17,10 @@ import os
 import platform
 import subprocess
 import sys
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
+
+from movi.versions import installed
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -50,12 +51,7 @@ def machine() -> dict[str, Any]:
 
 def versions() -> dict[str, str]:
     """Python, the packages of this environment that count, and the commit."""
-    result = {"python": platform.python_version()}
-    for name in PACKAGES:
-        try:
-            result[name] = version(name)
-        except PackageNotFoundError:
-            continue
+    result = installed(PACKAGES)
     git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty"]
     done = subprocess.run(git, capture_output=True, text=True)
     return {**result, "commit": done.stdout.strip()} if done.returncode == 0 else result

@@ -40,7 +40,7 @@ def atari(tmp_path_factory: pytest.TempPathFactory) -> Results:
 
 
 def _run(scores: list[float], state: str = "finished", diverged_in: int | None = None) -> Run:
-    return Run(Path("run"), SMALL, state, np.array(scores), None, diverged_in)  # type: ignore[arg-type]
+    return Run(Path("run"), SMALL, state, np.array(scores), None, diverged_in)
 
 
 @pytest.mark.parametrize(
@@ -240,8 +240,8 @@ def test_too_few_runs_or_games_decide_nothing(tmp_path: Path) -> None:
 
 
 def test_the_papers_figures_are_there(atari: Results) -> None:
-    assert deep_figures.one_game(atari).title == "DQN and Momentum-DQN on SpaceInvaders"  # type: ignore[union-attr]
-    assert deep_figures.one_game(atari, "Pong").panels[0].title == "Pong"  # type: ignore[union-attr]
+    assert deep_figures.one_game(atari).title == "DQN and Momentum-DQN on SpaceInvaders"
+    assert deep_figures.one_game(atari, "Pong").panels[0].title == "Pong"
     for label, title in (("momentum-dqn", "Momentum-DQN"), ("deep-sql", "Deep SQL")):
         figure = deep_figures.improvement(atari, label)
         assert figure is not None

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -195,86 +194,6 @@ def test_five_times_saved_and_loaded_the_config_has_the_same_bytes(tmp_path):
         with pytest.raises(Stop):
             train(read_config(tmp_path), tmp_path, watcher=StopAt(60 + 45 * k))
         assert (tmp_path / "config.json").read_bytes() == first
-
-
-@pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])
-def test_other_versions_are_said_and_written_down(config, tmp_path, monkeypatch):
-    today = run_directory.of_training()
-    watched = []
-    for step, jax_version in (
-        (100, today["jax"]),
-        (110, today["jax"]),
-        (200, "99.1"),
-        (400, "99.2"),
-    ):
-        versions = {**today, "jax": jax_version}
-        monkeypatch.setattr(run_directory, "of_training", lambda versions=versions: versions)
-        watched.append(StopAt(step))
-        with suppress(Stop):
-            train(config, tmp_path, watcher=watched[-1])
-    said = [[line for line in watcher.lines if "versions" in line] for watcher in watched]
-    assert [len(lines) for lines in said] == [0, 0, 1, 1]
-    assert f"jax {today['jax']} → 99.1" in said[2][0]
-    assert "jax 99.1 → 99.2; numbers may differ from here on" in said[3][0]
-    file = tmp_path / "versions.json"
-    since = json.loads(file.read_text())["since"]
-    assert [own["versions"]["jax"] for own in since] == [today["jax"], "99.1", "99.2"]
-    assert [own["step"] for own in since] == [0, 90, 180]
-
-
-@pytest.mark.parametrize(
-    "content", [None, "", "[[", "[" * 100_000, '{"since": [{"step": Infinity}]}']
-)
-def test_versions_that_cannot_be_read_are_unknown_and_stop_nothing(content, tmp_path):
-    with pytest.raises(Stop):
-        train(HOST, tmp_path, watcher=StopAt(100))
-    file = tmp_path / "versions.json"
-    file.unlink() if content is None else file.write_text(content)
-    watcher = StopAt(120)
-    with pytest.raises(Stop):
-        train(HOST, tmp_path, watcher=watcher)
-    assert "the versions that trained it up to step 90 are not known" in watcher.lines
-    since = json.loads(file.read_text())["since"]
-    assert [own["step"] for own in since] == [0, 90]
-    assert since[0]["versions"] == {}
-
-
-@pytest.mark.parametrize(("config", "group"), [(HOST, ()), (FUSED, (0, 1))], ids=["one", "group"])
-def test_a_kill_before_any_write_of_a_new_run_leaves_a_directory_to_begin_in(
-    config, group, tmp_path, monkeypatch
-):
-    """Each of the calls that put the first files on the disk is the last one, once."""
-
-    def begin(out, last):
-        left = [last]
-
-        def counted(call):
-            def instead(*args, **kwargs):
-                left[0] -= 1
-                if left[0] < 0:
-                    raise Stop
-                return call(*args, **kwargs)
-
-            return instead
-
-        directory = run_directory.RunDirectory(out, config, group)
-        try:
-            with monkeypatch.context() as patch:
-                for name in ("fsync", "replace"):
-                    patch.setattr(os, name, counted(getattr(os, name)))
-                directory.begin()
-        finally:
-            directory.close()
-
-    for last in range(100):
-        try:
-            begin(tmp_path / str(last), last)
-            break
-        except Stop:
-            directory = run_directory.RunDirectory(tmp_path / str(last), config, group)
-            assert directory.begin() == ""
-            directory.close()
-    assert last > 10
 
 
 def test_rows_after_the_checkpoint_are_dropped_everywhere_also_half_written_ones(whole, tmp_path):

@@ -12,7 +12,7 @@ import flax.linen as nn
 import jax
 import jax.numpy as jnp
 
-from movi.agents.products import plus_bias, times_kernel
+from movi.agents.products import plus_bias
 
 Array = Any
 
@@ -34,8 +34,7 @@ class SlicedConv(nn.Module):
         patches = [x[:, i : i + height, j : j + width] for i in range(h) for j in range(w)]
         columns = jnp.concatenate(patches, axis=-1)
         # As a plain matrix: its gradient with respect to the kernel is one product too.
-        flat = columns.reshape(-1, columns.shape[-1])
-        rows = times_kernel(flat, kernel.reshape(-1, self.features)) + bias
+        rows = columns.reshape(-1, columns.shape[-1]) @ kernel.reshape(-1, self.features) + bias
         return rows.reshape(*columns.shape[:-1], self.features)
 
 

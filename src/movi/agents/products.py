@@ -1,9 +1,9 @@
-"""The matrix products of a layer, with gradients in the order that a CPU multiplies fast.
+"""A product and a sum of layers, with gradients in the form that a CPU computes fast.
 
 A product is packed for the processor's registers before it is multiplied, and packing a transposed
-matrix of weights costs more than multiplying a minibatch with it. The gradients below are the usual
-ones with the large matrix on the side where it is read as it lies in memory; the barriers keep XLA
-from turning them round again. They are for reverse mode only.
+matrix of weights costs more than multiplying a minibatch with it. The gradient below is the usual
+one with the weights on the side where they are read as they lie in memory; the barriers keep XLA
+from turning it round again. Both are for reverse mode only.
 """
 
 from typing import Any
@@ -31,24 +31,6 @@ def _times_weights_backward(kept: tuple[Array, Array], dy: Array) -> tuple[Array
 
 
 times_weights.defvjp(_times_weights_forward, _times_weights_backward)
-
-
-@jax.custom_vjp
-def times_kernel(rows: Array, kernel: Array) -> Array:
-    """``rows @ kernel`` for many rows [R, K] and a small kernel [K, N]."""
-    return rows @ kernel
-
-
-def _times_kernel_forward(rows: Array, kernel: Array) -> tuple[Array, tuple[Array, Array]]:
-    return rows @ kernel, (rows, kernel)
-
-
-def _times_kernel_backward(kept: tuple[Array, Array], dy: Array) -> tuple[Array, Array]:
-    rows, kernel = kept
-    return dy @ kernel.T, _as_is(dy.T @ rows).T
-
-
-times_kernel.defvjp(_times_kernel_forward, _times_kernel_backward)
 
 
 @jax.custom_vjp

@@ -89,11 +89,12 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
                 f"the file holds {info.file_size - member.tell()}"
             )
         # Straight into the memory where it will stay.
+        assert isinstance(member, zipfile.ZipExtFile)
         array = aligned(tuple(shape), dtype)
         memory: Any = array.reshape(-1).view(np.uint8)
         read = 0
         while read < declared:
-            count = member.readinto(memory[read : read + _BLOCK])  # type: ignore[attr-defined]
+            count = member.readinto(memory[read : read + _BLOCK])
             if not count:
                 raise EOFError
             read += count
