@@ -16,7 +16,13 @@ from movi.training.checkpoint import Checkpoints
 from movi.training.config import Config
 from movi.training.run_directory import read_metrics
 
-RESULTS = ("metrics.jsonl", "agent.safetensors", "evaluation.json", "config.json")
+RESULTS = (
+    "metrics.jsonl",
+    "evaluations.jsonl",
+    "agent.safetensors",
+    "evaluation.json",
+    "config.json",
+)
 TINY = {
     "steps": 900,
     "iteration_steps": 250,
@@ -29,6 +35,8 @@ TINY = {
     "update_period": 2,
     "hidden": (8,),
     "evaluation_episodes": 2,
+    "evaluate_every": 300,
+    "evaluate_episodes": 2,
     "checkpoint_every": 60,
     "save_every": 300,
 }
@@ -42,6 +50,7 @@ ATARI = {
     "update_period": 8,
     "network": "mlp",
     "evaluation_episodes": 0,
+    "evaluate_every": 0,
 }
 SEEDS = [3, 4]
 KINDS = {

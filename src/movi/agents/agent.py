@@ -9,6 +9,7 @@ Loading executes nothing that the file contains.
 import json
 from collections.abc import Mapping
 from dataclasses import asdict
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ class Agent:
         """
         self.network, self.params, self.spaces = network, dict(params), spaces
         self.acts_on, self.spec, self.about = acts_on, spec, dict(about or {})
-        self._values = jax.jit(lambda p, x: network.apply({"params": p}, x))
+        self._values = _values_of(network)
 
     def values(self, observation: Any, name: str | None = None) -> np.ndarray:
         """The action values [A] of one observation, or [n, A] of n of them."""
@@ -76,6 +77,19 @@ class Agent:
         raise UserError(
             f"observation: shape {array.shape}, expected {space.shape} or (n, *{space.shape})"
         )
+
+
+def _values_of(network: nn.Module) -> Any:
+    """The network's values, compiled once for equal networks."""
+    try:
+        return _compiled(network)
+    except TypeError:  # a module of the user's that cannot be hashed
+        return _compiled.__wrapped__(network)
+
+
+@lru_cache(maxsize=16)
+def _compiled(network: nn.Module) -> Any:
+    return jax.jit(lambda params, x: network.apply({"params": params}, x))
 
 
 def save(agent: Agent, path: str | Path) -> None:

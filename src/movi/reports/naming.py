@@ -18,6 +18,8 @@ UNSEEN = {
     "checkpoint_every",
     "evaluation_episodes",
     "evaluation_epsilon",
+    "evaluate_every",
+    "evaluate_episodes",
 }
 """Fields of a config that do not change what an algorithm learns from an environment."""
 OWN = {"algorithm", "beta_schedule", "kappa", "beta", "sign", "shared_batch"}

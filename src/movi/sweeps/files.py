@@ -114,16 +114,13 @@ def from_json(text: str, file: str = SWEEP_FILE) -> Stored:
 
 def _stored_cell(data: Any, name: str) -> Cell:
     data = _table(data, name)
-    for key, kind in (("env", str), ("label", str), ("together", int)):
-        if not isinstance(data.get(key), kind):
-            raise UserError(f"{name}: {key}: {data.get(key)!r}, expected {_WORDS[kind]}")
+    for key in ("env", "label"):
+        if not isinstance(data.get(key), str):
+            raise UserError(f"{name}: {key}: {data.get(key)!r}, expected a text")
     seeds = tuple(_list(data.get("seeds"), f"{name}: seeds"))
     fields = {**_table(data.get("config"), f"{name}: config"), "seed": seeds[0] if seeds else 0}
     config = Config.from_dict(fields, f"{name}: config")
-    return Cell(data["env"], data["label"], seeds, config, data["together"])
-
-
-_WORDS = {str: "a text", int: "an integer"}
+    return Cell(data["env"], data["label"], seeds, config, data.get("together"))
 
 
 def read_sweep_file(file: Path) -> Sweep:
@@ -131,13 +128,14 @@ def read_sweep_file(file: Path) -> Sweep:
 
     A table with ``environments`` (ids), ``algorithms`` (names, or tables with ``algorithm``,
     ``label``, ``preset`` and any fields of a config), ``seeds`` (how many, or which), and, if need
-    be, ``name``, ``preset`` and ``config`` (fields that all runs share).
+    be, ``name``, ``preset``, ``config`` (fields that all runs share) and ``together`` (how many
+    seeds one task takes side by side; all of them, if it is left out).
     """
     kind = file.suffix.lower().removeprefix(".")
     if kind not in ("toml", "json"):
         raise UserError(f"sweep: {file}, expected a file that ends in .toml or .json")
     data = _table(_parsed(_text(file), kind, str(file)), str(file))
-    known = {"name", "environments", "algorithms", "seeds", "preset", "config"}
+    known = {"name", "environments", "algorithms", "seeds", "preset", "config", "together"}
     unknown = sorted(set(data) - known)
     if unknown:
         raise UserError(
@@ -163,6 +161,7 @@ def read_sweep_file(file: Path) -> Sweep:
             _seeds(data["seeds"]),
             preset=data.get("preset"),
             options=options,
+            together=data.get("together"),
         )
     except UserError as error:
         text = str(error)

@@ -48,8 +48,8 @@ class Cell:
     """One run for each."""
     config: Config
     """Of the first seed's run."""
-    together: int = 1
-    """How many of the seeds one task takes, side by side."""
+    together: int | None = None
+    """How many of the seeds one task takes, side by side; None: left to the plan."""
 
     def config_of(self, seed: int) -> Config:
         """The config of a seed's run."""
@@ -121,8 +121,9 @@ class Job:
 def jobs_of(sweep: Sweep) -> Iterator[Job]:
     """The jobs of a sweep, in its order."""
     for index, cell in enumerate(sweep.cells):
-        for first in range(0, len(cell.seeds), cell.together):
-            yield Job(index, cell, cell.seeds[first : first + cell.together])
+        together = cell.together or 1
+        for first in range(0, len(cell.seeds), together):
+            yield Job(index, cell, cell.seeds[first : first + together])
 
 
 def cross(
@@ -134,6 +135,7 @@ def cross(
     scale: str = AS_WRITTEN,
     preset: str | None = None,
     options: Mapping[str, Any] | None = None,
+    together: int | None = None,
 ) -> Sweep:
     """Every variant on every environment with every seed.
 
@@ -145,6 +147,7 @@ def cross(
       scale: what the sweep's size is called.
       preset: of every variant that has none of its own; by default the environment's usual one.
       options: fields of the config that differ from the preset's; a variant's own come after them.
+      together: how many seeds one task takes; by default as many as the plan finds room for.
 
     >>> sweep = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], range(3))
     >>> sweep.runs, str(sweep.cells[1].place(2))
@@ -154,7 +157,9 @@ def cross(
         name,
         scale,
         tuple(
-            _cell(env, variant, tuple(seeds), preset, dict(options or {}))
+            replace(
+                _cell(env, variant, tuple(seeds), preset, dict(options or {})), together=together
+            )
             for env in environments
             for variant in variants
         ),
@@ -198,7 +203,8 @@ def _check_cell(cell: Cell) -> None:
             raise UserError(f"seeds: {seed!r}, expected integers from 0 to {LARGEST_STEP}")
     if not cell.seeds or len(set(cell.seeds)) != len(cell.seeds):
         raise UserError(f"seeds: {list(cell.seeds)}, expected at least one, all different")
-    if not 1 <= cell.together <= len(cell.seeds):
+    together = cell.together
+    if together is not None and not (type(together) is int and 1 <= together <= len(cell.seeds)):
         raise UserError(
             f"together: {cell.together}, expected an integer from 1 to {len(cell.seeds)}"
         )

@@ -60,7 +60,8 @@ def grouped(sweep: Sweep, needs: Sequence[Needs]) -> Sweep:
     return replace(
         sweep,
         cells=tuple(
-            replace(cell, together=len(cell.seeds) if need.fused else 1) for cell, need in cells
+            replace(cell, together=cell.together or (len(cell.seeds) if need.fused else 1))
+            for cell, need in cells
         ),
     )
 
@@ -70,7 +71,7 @@ def within(sweep: Sweep, needs: tuple[Needs, ...], share: int) -> Sweep:
     cells = []
     for cell, need in zip(sweep.cells, needs):
         room = max(1, (share - PROCESS) // max(1, need.replay))
-        cells.append(replace(cell, together=min(cell.together, room)))
+        cells.append(replace(cell, together=min(cell.together or 1, room)))
     return replace(sweep, cells=tuple(cells))
 
 

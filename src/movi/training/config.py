@@ -29,7 +29,8 @@ class Config:
     SpaceInvaders) or gymnax/CartPole-v1."""
     preset: str = "control"
     """Where the other fields' defaults come from: control (small environments), paper (the paper's
-    2019 Dopamine DQN), modern (Adam and squared error) or minatar (the DQN of MinAtar's authors).
+    2019 Dopamine DQN), modern (Adam and squared error), minatar (the DQN of MinAtar's authors) or
+    minatar-published (a published study's, with greedy evaluations).
     Compare algorithms within one preset."""
     seed: int = 0
     """Of everything random in the run."""
@@ -70,6 +71,11 @@ class Config:
     """ε in evaluation (paper's code base: 0.001)."""
     evaluation_episodes: int = 10
     """Episodes of the evaluation at the end of the run; 0 for none."""
+    evaluate_every: int = 0
+    """Agent steps between two evaluations during the run, at the ends of iterations, with the same
+    ε; 0 for none. Training is the same with and without them."""
+    evaluate_episodes: int = 20
+    """Episodes of each of these."""
 
     beta_schedule: Literal["rate-updates", "constant", "heuristic", "mean"] = "rate-updates"
     """β_k of Momentum-DQN and Deep SQL. rate-updates: n/(n+1) with n = ⌊k/κ⌋ (paper); constant: β;
@@ -207,6 +213,7 @@ _POSITIVE = (
     "update_period",
     "sync_period",
     "epsilon_decay",
+    "evaluate_episodes",
 )
 _NATURAL = (
     "seed",
@@ -214,6 +221,7 @@ _NATURAL = (
     "learning_starts",
     "epsilon_warmup",
     "evaluation_episodes",
+    "evaluate_every",
 )
 
 

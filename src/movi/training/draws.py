@@ -20,9 +20,13 @@ def key_of(seed: int, purpose: int) -> jax.Array:
     return jax.random.fold_in(jax.random.key(seed), purpose)
 
 
-def env_seeds(seed: int, n: int, purpose: int = 0) -> list[int]:
-    """Different seeds for n environments; those of one purpose don't depend on another's n."""
-    return [int(word) for word in np.random.SeedSequence([seed, purpose]).generate_state(n)]
+def env_seeds(seed: int, n: int, *purpose: int) -> list[int]:
+    """Different seeds for n environments; those of one purpose don't depend on another's n.
+
+    A purpose is one number, training's 0 by default, or several.
+    """
+    entropy = [seed, *(purpose or (0,))]
+    return [int(word) for word in np.random.SeedSequence(entropy).generate_state(n)]
 
 
 def bits(key: jax.Array, count: jax.Array, shape: Sequence[int]) -> jax.Array:

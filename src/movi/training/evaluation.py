@@ -46,16 +46,26 @@ def evaluate(
     *,
     epsilon: float = 0.001,
     seed: int = 0,
+    at: int | None = None,
     tick: Callable[[int], None] = lambda done: None,
 ) -> Evaluation:
     """Plays whole episodes.
 
     Each environment plays a share of them that is fixed beforehand: taking the first to end
     instead would favour short ones.
+
+    Args:
+      agent: who plays.
+      environment: where; its n environments step together.
+      episodes: how many, at least one.
+      epsilon: the probability of a random action.
+      seed: of the environments and the random actions.
+      at: the agent step, if it is one of several evaluations of a run: each has its own seeds.
+      tick: called after every step with the number of episodes that have ended.
     """
     n = environment.num_envs
     share = [episodes // n + (i < episodes % n) for i in range(n)]
-    seeds = env_seeds(seed, n + 1, EVALUATION)
+    seeds = env_seeds(seed, n + 1, EVALUATION, *([] if at is None else [at]))
     rng = np.random.default_rng(seeds[n])
     played: list[list[tuple[float, int]]] = [[] for _ in range(n)]
     total, length = np.zeros(n), np.zeros(n, int)
@@ -71,7 +81,7 @@ def evaluate(
         for i in np.flatnonzero(outcome.terminated | outcome.truncated):
             if len(played[i]) < share[i]:
                 played[i].append((float(total[i]), int(length[i])))
-                tick(sum(map(len, played)))
             total[i], length[i] = 0, 0
+        tick(sum(map(len, played)))
     ended = [episode for episodes_of_one in played for episode in episodes_of_one]
     return Evaluation([score for score, _ in ended], [steps for _, steps in ended])

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,8 @@ from movi.training.train import (
     Watcher,
     agent_of,
     end_run,
+    evaluate_config,
+    evaluation_due,
     learner_of,
     network_spec,
 )
@@ -137,7 +140,12 @@ def train_seeds(
         return agent_of(configs[i], algorithm, network, spec, spaces, parameters, step)
 
     made = environment
-    runs = _Runs(configs, loop, agent, lambda n: HostedEnvironment(made, n), watcher, stop)
+
+    @cache  # compiled once, for all evaluations of a run
+    def hosted(n: int) -> HostedEnvironment:
+        return HostedEnvironment(made, n)
+
+    runs = _Runs(configs, loop, agent, hosted, watcher, stop)
     with ExitStack() as stack:
         directories = [
             stack.enter_context(closing(RunDirectory(path, own, seeds if together else ())))
@@ -267,6 +275,11 @@ class _Runs:
             if run.step - self._saved[i] >= config.save_every:
                 self._directories[i].save(self._agent(i))
                 self._saved[i] = run.step
+        if evaluation_due(config, run.step):
+            played = evaluate_config(self._agent(i), config, self._make, self._stop, at=run.step)
+            self._watcher.evaluated(run.step, played)
+            if self._directories:
+                self._directories[i].evaluation(run.step, played)
         if run.diverged or until == config.steps:
             self._end(i)
 

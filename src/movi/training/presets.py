@@ -6,6 +6,9 @@ optimiser and loss. ``control``: for small environments; see docs/agents.md for 
 ``minatar``: the DQN of MinAtar's authors (Young and Tian, arXiv:1903.03176, and their
 examples/dqn.py: network, replay, batch, learning start, target period, ε), with one update every 4
 steps instead of every step and the ``paper`` preset's optimiser, loss and share of κ.
+``minatar-published``: the protocol of a published study of DQN and Munchausen-DQN on MinAtar
+(Kitamura et al., arXiv:2305.13185): Adam, squared error, ε down to 0.1 over 1,000,000 steps, greedy
+evaluations during the run.
 """
 
 from collections.abc import Mapping
@@ -73,12 +76,29 @@ _MINATAR = {
     "optimiser_epsilon": 1e-5,
 }
 
+_MINATAR_PUBLISHED = {
+    **_MINATAR,
+    "preset": "minatar-published",
+    "steps": 1_000_000,
+    "learning_starts": 10_000,
+    "epsilon_warmup": 0,
+    "epsilon_decay": 1_000_000,
+    "evaluation_epsilon": 0.0,
+    "evaluation_episodes": 100,
+    "evaluate_every": 50_000,
+    "evaluate_episodes": 20,
+    "loss": "squared",
+    "optimiser": "adam",
+    "optimiser_epsilon": 1e-8,
+}
+
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "control": MappingProxyType({"preset": "control"}),
         "paper": MappingProxyType(_PAPER),
         "modern": MappingProxyType(_MODERN),
         "minatar": MappingProxyType(_MINATAR),
+        "minatar-published": MappingProxyType(_MINATAR_PUBLISHED),
     }
 )
 

@@ -2,6 +2,7 @@
 
 config.json         the config, as it was given
 metrics.jsonl       one row per iteration, deterministic: equal runs have equal bytes
+evaluations.jsonl   one row per evaluation during the run, deterministic too
 timing.jsonl        one row per iteration: seconds and speeds
 events.out.*        the same metrics for TensorBoard
 versions.json       the versions that trained it, each with the step since which it did
@@ -30,10 +31,13 @@ from movi.errors import UserError
 from movi.files import write_aside, writing
 from movi.replay.ring import Damaged
 from movi.training.config import Config
+from movi.training.evaluation import Evaluation
 from movi.training.lock import LOCK_FILE, Lock
 from movi.versions import of_training
 
 Status = Literal["running", "finished", "diverged", "interrupted", "failed"]
+METRICS = "metrics.jsonl"
+EVALUATIONS = "evaluations.jsonl"
 REPLAY = "replay"
 EXTENDED = "extended.json"
 GROUP = "group.json"
@@ -74,7 +78,8 @@ class RunDirectory:
 
         Returns a line about versions that are not those of the run so far, or "".
         """
-        kept = _cut(self.path / "metrics.jsonl", written)
+        kept = _cut(self.path / METRICS, written)
+        played = _cut(self.path / EVALUATIONS, (written or {}).get("evaluations"))
         with writing(self.path):
             for part in [*self.path.glob(".*.part"), *self.path.glob("checkpoint/.*.part")]:
                 part.unlink()
@@ -84,11 +89,12 @@ class RunDirectory:
             if self._group:
                 self.write_json(GROUP, {"format": 1, "seeds": self._group})
             write_aside(self.path / "config.json", self._config.to_json())
-            self.rows = [json.loads(line) for line in kept.splitlines()]
-            self._digest = hashlib.sha256(kept)
-            self._bytes = len(kept)
-            self._metrics = _opened(self.path / "metrics.jsonl", kept)
+            self._metrics = _Rows(self.path / METRICS, kept)
             self._open.append(self._metrics)
+            self.rows = [json.loads(line) for line in kept.splitlines()]
+            if self._config.evaluate_every:
+                self._evaluations = _Rows(self.path / EVALUATIONS, played)
+                self._open.append(self._evaluations)
             timing = _timing(self.path / "timing.jsonl", len(self.rows))
             self._timing = _opened(self.path / "timing.jsonl", _lines(timing))
             self._open.append(self._timing)
@@ -97,6 +103,8 @@ class RunDirectory:
             timing += [{} for _ in self.rows[len(timing) :]]
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
+            for line in played.splitlines():
+                self._events.add(_told_of(json.loads(line)))
         passed = timing[-1].get("seconds", 0.0) if timing else 0.0
         self._start = time.monotonic() - passed
         self._last, self._last_step = time.monotonic(), step
@@ -136,23 +144,28 @@ class RunDirectory:
             "steps_per_second": round((step - self._last_step) / max(seconds, 1e-9), 1),
         }
         self._last, self._last_step = now, step
-        line = _lines([clean(metrics)])
         with writing(self.path):
-            self._metrics.write(line)
-            self._metrics.flush()
+            self._metrics.add(clean(metrics))
             self._timing.write(_lines([timing]))
             self._timing.flush()
             self._events.add({**metrics, **timing})
-        self._digest.update(line)
-        self._bytes += len(line)
         self.rows.append(dict(metrics))
+
+    def evaluation(self, step: int, evaluation: Evaluation) -> None:
+        """Adds an evaluation during the run."""
+        row = {"step": step, **evaluation.to_json()}
+        with writing(self.path):
+            self._evaluations.add(row)
+            self._events.add(_told_of(row))
 
     def written(self) -> dict[str, Any]:
         """What ``begin`` needs to go on from here; it is on the disk when this returns."""
         with writing(self.path):
-            os.fsync(self._metrics.fileno())
             os.fsync(self._timing.fileno())
-        return {"rows": len(self.rows), "bytes": self._bytes, "sha256": self._digest.hexdigest()}
+            written = self._metrics.written()
+            if self._config.evaluate_every:
+                written["evaluations"] = self._evaluations.written()
+        return written
 
     def save(self, agent: Agent) -> None:
         """Writes the agent's file."""
@@ -181,6 +194,29 @@ class RunDirectory:
             self.path.rmdir()
 
 
+class _Rows:
+    """A file of rows that a checkpoint can refer to: how many there were, and which."""
+
+    def __init__(self, file: Path, content: bytes) -> None:
+        self._file = _opened(file, content)
+        self._rows, self._bytes = len(content.splitlines()), len(content)
+        self._digest = hashlib.sha256(content)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        line = _lines([row])
+        self._file.write(line)
+        self._file.flush()
+        self._digest.update(line)
+        self._rows, self._bytes = self._rows + 1, self._bytes + len(line)
+
+    def written(self) -> dict[str, Any]:
+        os.fsync(self._file.fileno())
+        return {"rows": self._rows, "bytes": self._bytes, "sha256": self._digest.hexdigest()}
+
+    def close(self) -> None:
+        self._file.close()
+
+
 class _Events:
     """TensorBoard's file, written at once and not by a thread: an error is whoever writes's."""
 
@@ -206,6 +242,15 @@ class _Events:
 
     def close(self) -> None:
         self._writer.close()
+
+
+def _told_of(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """An evaluation as TensorBoard shows it."""
+    return {
+        "step": evaluation["step"],
+        "evaluation/mean": evaluation["mean"],
+        "evaluation/std": evaluation["std"],
+    }
 
 
 def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
@@ -312,9 +357,19 @@ def read_status(run: str | Path) -> Status:
 
 def read_metrics(run: str | Path) -> list[dict[str, Any]]:
     """The rows of a run's metrics; one that is only half written yet is left out."""
-    file = Path(run) / "metrics.jsonl"
+    file = Path(run) / METRICS
     if not file.is_file():
         raise UserError(f"{run}: not a run directory (it has no metrics.jsonl)")
+    return _read_rows(file)
+
+
+def read_evaluations(run: str | Path) -> list[dict[str, Any]]:
+    """The rows of a run's evaluations during the run; none if it had none."""
+    file = Path(run) / EVALUATIONS
+    return _read_rows(file) if file.is_file() else []
+
+
+def _read_rows(file: Path) -> list[dict[str, Any]]:
     try:
         return [json.loads(line) for line in _text(file).rpartition("\n")[0].splitlines()]
     except ValueError:

@@ -80,6 +80,9 @@ class Watcher:
     def row(self, row: dict[str, Any]) -> None:
         """After every iteration."""
 
+    def evaluated(self, step: int, evaluation: Evaluation) -> None:
+        """After every evaluation during the run."""
+
 
 def network_spec(config: Config, spaces: Spaces) -> NetworkSpec:
     """The network that a config means for these spaces."""
@@ -225,6 +228,8 @@ def train(
     elif out is not None:
         check_free(Path(out))
     algorithm = algorithm or deep_algorithm(config.algorithm, config.sign)
+    if config.evaluate_every and make_environment is None and environment is not None:
+        raise UserError("evaluate_every: with an environment of your own, give make_environment")
     if make_environment is None and environment is None:
         make_environment = lambda n: make_by_id(config.env, n)  # noqa: E731
     if environment is None:
@@ -359,6 +364,14 @@ class _Run:
                 if loop.step - self._saved >= config.save_every:
                     directory.save(self._agent(loop))
                     self._saved = loop.step
+            if evaluation_due(config, loop.step):
+                assert self._make is not None
+                played = evaluate_config(
+                    self._agent(loop), config, self._make, self._stop, at=loop.step
+                )
+                self._watcher.evaluated(loop.step, played)
+                if directory is not None:
+                    directory.evaluation(loop.step, played)
         return end_run(
             config, directory, self._agent(loop), diverged, rows, loop, self._make, self._stop
         )
@@ -392,25 +405,41 @@ def end_run(
     return Result(status, step, agent, rows, evaluation, loop)
 
 
+def evaluation_due(config: Config, step: int) -> bool:
+    """Whether a run is evaluated at this step, the end of an iteration.
+
+    >>> config = Config("dqn", "CartPole-v1", iteration_steps=40, evaluate_every=100)
+    >>> [step for step in range(0, 301, 40) if evaluation_due(config, step)]
+    [120, 200]
+    """
+    before = (step - 1) // config.iteration_steps * config.iteration_steps
+    return bool(config.evaluate_every) and (
+        step // config.evaluate_every > before // config.evaluate_every
+    )
+
+
 def evaluate_config(
     agent: Agent,
     config: Config,
     make_environment: Callable[[int], Environment],
     stop: Stop = never,
+    at: int | None = None,
 ) -> Evaluation:
-    """The evaluation at the end of a run."""
+    """The evaluation at the end of a run, or during it, at a step."""
+    episodes = config.evaluation_episodes if at is None else config.evaluate_episodes
 
     def look(done: int) -> None:
-        if (signal := stop()) is not None and done < config.evaluation_episodes:
+        if (signal := stop()) is not None and done < episodes:
             raise Interrupted("interrupted in the evaluation", signal)
 
-    with closing(make_environment(min(config.evaluation_episodes, 10))) as environment:
+    with closing(make_environment(min(episodes, 10 if at is None else 20))) as environment:
         return evaluate(
             agent,
             environment,
-            config.evaluation_episodes,
+            episodes,
             epsilon=config.evaluation_epsilon,
             seed=config.seed,
+            at=at,
             tick=look,
         )
 

@@ -1,0 +1,95 @@
+"""Evaluations during a run: when, of whom, and that training does not notice them."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tensorboardX.proto.event_pb2 import Event
+
+from movi import load
+from movi.envs.gymnax_env import make_gymnax
+from movi.envs.jax_env import HostedEnvironment
+from movi.envs.make import make_environment
+from movi.errors import UserError
+from movi.training.config import Config
+from movi.training.evaluation import evaluate
+from movi.training.fused_train import train_seeds
+from movi.training.run_directory import read_evaluations
+from movi.training.train import evaluation_due, train
+from tests.training.diagnostics import OneState, vector
+from tests.training.test_kills import TINY
+
+SHORT = {**TINY, "steps": 300, "iteration_steps": 80, "checkpoint_every": 0}
+HOST = Config("dqn", "CartPole-v1", **{**SHORT, "evaluate_every": 150, "evaluate_episodes": 3})
+LOOPS = {"host": HOST, "fused": replace(HOST, env="gymnax/CartPole-v1")}
+
+
+@pytest.fixture(scope="module", params=LOOPS)
+def run(request, tmp_path_factory):
+    """A run with evaluations: its config, its directory, its result."""
+    out = tmp_path_factory.mktemp("run")
+    return LOOPS[request.param], out, train(LOOPS[request.param], out)
+
+
+def test_an_evaluation_is_due_at_the_first_end_of_an_iteration_after_each_multiple():
+    config = replace(HOST, iteration_steps=40, evaluate_every=100, steps=310)
+    ends = [*range(40, 301, 40), 310]  # the last iteration is cut
+    assert [step for step in ends if evaluation_due(config, step)] == [120, 200, 310]
+    assert not any(evaluation_due(replace(config, evaluate_every=0), step) for step in ends)
+
+
+def test_training_does_not_notice_its_evaluations(run, tmp_path):
+    config, out, _ = run
+    train(replace(config, evaluate_every=0), tmp_path)
+    for name in ("metrics.jsonl", "agent.safetensors", "evaluation.json"):
+        assert (tmp_path / name).read_bytes() == (out / name).read_bytes(), name
+    assert not (tmp_path / "evaluations.jsonl").exists()
+
+
+def test_the_rows_are_those_of_the_agent_at_their_steps(run):
+    """The last one is of the agent that the run left behind, with seeds of its own."""
+    config, out, result = run
+    rows = read_evaluations(out)
+    assert [row["step"] for row in rows] == [160, 300]
+    environment = (
+        HostedEnvironment(make_gymnax(config.env), 3)
+        if config.env.startswith("gymnax")
+        else make_environment(config.env, 3)
+    )
+    played = evaluate(load(out), environment, 3, epsilon=0.001, seed=config.seed, at=300)
+    assert rows[-1]["returns"] == played.returns
+    assert rows[-1]["mean"] == pytest.approx(np.mean(played.returns), rel=1e-15)
+    assert result.evaluation.lengths != played.lengths  # the end's: other seeds, two episodes
+
+
+def test_tensorboard_has_them_too(run):
+    _, out, _ = run
+    (file,) = out.glob("events.out.*")
+    data, seen = file.read_bytes(), []
+    while data:  # length, checksum, event, checksum
+        size = int.from_bytes(data[:8], "little")
+        event = Event.FromString(data[12 : 12 + size])
+        seen += [
+            (event.step, v.tag, v.simple_value)
+            for v in event.summary.value
+            if v.tag.startswith("evaluation/")
+        ]
+        data = data[16 + size :]
+    means = [(step, value) for step, tag, value in seen if tag == "evaluation/mean"]
+    assert means == [(row["step"], pytest.approx(row["mean"])) for row in read_evaluations(out)]
+
+
+def test_seeds_in_one_program_have_each_their_own(tmp_path):
+    config = replace(LOOPS["fused"], seed=3)
+    outs = [tmp_path / "3", tmp_path / "4"]
+    train_seeds(config, [3, 4], outs, vectorised=True)
+    for seed, out in zip((3, 4), outs):
+        rows = read_evaluations(out)
+        environment = HostedEnvironment(make_gymnax(config.env), 3)
+        played = evaluate(load(out), environment, 3, epsilon=0.001, seed=seed, at=300)
+        assert rows[-1]["returns"] == played.returns
+
+
+def test_an_environment_of_ones_own_needs_a_way_to_make_more_of_them():
+    with pytest.raises(UserError, match=r"evaluate_every: .*make_environment"):
+        train(HOST, environment=vector([lambda: OneState(5, True)]))
