@@ -44,7 +44,8 @@ def test_the_bound_is_a_true_bound_however_early_a_scheme_stops(
     mdp, truth, name, sampled, iterations
 ):
     solution = solve(mdp, name, sampled=sampled, iterations=iterations, tolerance=1e-15)
-    assert solution.iterations == iterations
+    # 1e-15 is out of reach: only that ends a run before its iterations.
+    assert solution.iterations == iterations or solution.bound <= 4 * solution.floor
     assert not solution.converged
     error = np.abs(solution.q - truth).max()
     assert error <= solution.bound
