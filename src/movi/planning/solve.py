@@ -209,10 +209,11 @@ def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
         return None
     rest = last - np.log(goal)
     if middle < early and middle - last < np.sqrt(2) * (early - middle):
-        needed = k * np.exp(rest * np.log(k / (k // 2)) / (middle - last))
+        power = np.log(k) + rest * np.log(k / (k // 2)) / (middle - last)
+        needed = np.exp(min(power, 50.0))
     else:
         needed = k + rest * (k - k // 2) / (middle - last)
-    return int(np.ceil(needed)) if needed < 1e15 else None
+    return int(np.ceil(needed)) if needed < 1e15 else None  # centuries are no estimate
 
 
 def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
