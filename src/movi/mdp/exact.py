@@ -11,6 +11,7 @@ arrays, by :class:`movi.errors.ToleranceMissed`.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -127,7 +128,9 @@ def _large_optimum(mdp: FiniteMDP, wanted: Aim) -> Optimum:
     many, partial_sweeps, direct = _IMPROVEMENTS, _PARTIAL, True
     best: Any = None
     while True:
-        v, *found = _modified_policy_iteration(device, v, wanted, many, partial_sweeps)
+        v, *found = _modified_policy_iteration(
+            device, v, wanted, many, partial_sweeps=partial_sweeps
+        )
         bound, floor = float(found[2]), float(found[3])
         was_near = best is not None and best[2] <= NEAR * floor
         goal = float(wanted.goal(floor, np))
@@ -174,7 +177,7 @@ def _proven(mdp: Union, v: Any, backed_up: Any) -> tuple[Any, Any, Any, Any]:
     return q, jnp.argmax(q, -1), found.bound, found.floor
 
 
-@compiled
+@partial(compiled, static_argnames="partial_sweeps")
 def _modified_policy_iteration(
     mdp: Union, v: Any, wanted: Aim, most: int, partial_sweeps: int
 ) -> tuple[Any, Any, Any, Any, Any]:
