@@ -61,6 +61,8 @@ def measure(states: int, repetitions: int, folder: Path, failed: dict[str, str])
     program(sys.executable, "write_garnet", file, states, ACTIONS, BRANCHING, DISCOUNT, 0)
     reference = folder / "reference.npy"
     certified = program(sys.executable, "solve_movi", "optimum", file, 1e-11, 0, reference)
+    if not certified["bound"] <= TOLERANCE / 100:  # float64 may forbid 1e-11, but not this
+        raise ProgramFailed(f"the reference is only proven to {certified['bound']:.2g}")
     best = np.load(reference)
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in PROGRAMS}
     failures = {name: failed[p.peer] for name, p in PROGRAMS.items() if p.peer in failed}
@@ -79,6 +81,8 @@ def measure(states: int, repetitions: int, folder: Path, failed: dict[str, str])
                 failures[name] = str(reason)
                 say(f"solve, {states:,} states, {name}: {reason}")
                 continue
+            if not facts.pop("converged", True):
+                raise ProgramFailed(f"{name} did not reach {TOLERANCE:g}")
             facts["error"] = float(np.abs(np.load(answer) - best).max())
             facts["solve"] = statistics.median(facts.pop("again") or [facts["first"]])
             runs[name].append(facts)

@@ -1,6 +1,7 @@
 """The command line: what it prints, what it writes, and how it says no."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,10 +56,45 @@ def test_a_sampled_solve_is_reproducible_and_says_how_it_was_made(garnet_file):
     assert "200 iterations" in first.stdout
 
 
-def test_a_tolerance_that_is_not_reached_is_said(garnet_file):
-    done = call("solve", garnet_file, "--scheme", "sql", "--iterations", 5)
-    assert done.returncode == 0
-    assert "NOT reached" in done.stdout
+def test_a_tolerance_that_is_not_reached_is_exit_status_3_and_what_was_found_is_written(
+    garnet_file, tmp_path
+):
+    out = tmp_path / "solution.npz"
+    done = call("solve", garnet_file, "--scheme", "sql", "--iterations", 50, "--out", out)
+    assert done.returncode == 3
+    assert "(tolerance 1e-06 NOT reached)" in done.stdout
+    assert done.stderr.startswith("movi: tolerance: 1e-06, not reached in 50 iterations; about ")
+    assert done.stderr.endswith("would be needed (--iterations); --scheme avi needs the fewest\n")
+    with np.load(out) as solution:
+        best = movi.optimum(movi.load_mdp(garnet_file)).q
+        assert 1e-6 < np.abs(solution["q"] - best).max() <= solution["bound"]
+
+
+def test_the_number_of_iterations_that_is_said_to_be_needed_is_enough(garnet_file):
+    done = call("solve", garnet_file, "--iterations", 12)
+    assert done.returncode == 3
+    assert "avi needs the fewest" not in done.stderr
+    needed = int(re.search(r"about ([\d,]+) would be needed", done.stderr)[1].replace(",", ""))
+    solution = movi.solve(movi.load_mdp(garnet_file))
+    assert solution.converged
+    assert solution.iterations / 2 <= needed <= 3 * solution.iterations
+
+
+def test_a_tolerance_that_float64_cannot_prove_is_said_at_once(tmp_path):
+    mdp, path = movi.garnet(20, 3, 2, seed=5), tmp_path / "large.npz"
+    rewards = np.full((20, 3), -1e9)
+    movi.save_mdp(movi.FiniteMDP(mdp.successors, mdp.probabilities, rewards, 0.99), path)
+    done = call("solve", path)
+    assert done.returncode == 3
+    first, last = done.stderr.splitlines()
+    assert first.startswith("movi: tolerance: 1e-06, expected at least ")
+    assert first.endswith("float64 can prove no less; solving as near as it can")
+    assert "; reached 0." in last
+    least = float(re.search(r"expected at least ([\d.e-]+):", last)[1])
+    iterations = int(re.search(r"([\d,]+) iterations", done.stdout)[1].replace(",", ""))
+    assert iterations < 3_000
+    again = call("solve", path, "--tolerance", least)
+    assert again.returncode == 0, again.stderr
 
 
 def test_garnet_writes_the_mdp_of_its_seed(tmp_path):

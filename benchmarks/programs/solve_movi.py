@@ -20,7 +20,14 @@ def main(method: str, file: str, tolerance: str, again: str, out: str) -> None:
 
     result, facts = measure(lambda: movi.load_mdp(file), work, int(again))
     np.save(out, result.q.max(1))
-    report({**facts, "sweeps": getattr(result, "iterations", None), "bound": float(result.bound)})
+    report(
+        {
+            **facts,
+            "sweeps": getattr(result, "iterations", None),
+            "bound": float(result.bound),
+            "converged": bool(result.converged),
+        }
+    )
 
 
 main(*sys.argv[1:])

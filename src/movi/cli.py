@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from tyro.conf import Positional, arg
 
-from movi.errors import Interrupted, UserError
+from movi.errors import Interrupted, ToleranceMissed, UserError
 from movi.version import __version__
 
 if TYPE_CHECKING:
@@ -26,7 +26,10 @@ Real = Annotated[float | None, arg(metavar="X")]
 
 @dataclass(frozen=True)
 class Solve:
-    """Solve a finite MDP with one of the paper's schemes, with a certificate."""
+    """Solve a finite MDP with one of the paper's schemes, with a certificate.
+
+    Exit status 3 if the tolerance was not reached: the answer is printed and written all the same.
+    """
 
     file: Positional[File]
     """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount."""
@@ -52,11 +55,16 @@ class Solve:
         from movi.experiments.results import check_directory
         from movi.mdp import load_mdp
         from movi.mdp.files import write_arrays
-        from movi.planning import policy_value, solve
+        from movi.planning import TOLERANCE, policy_value, rounding_floor, solve
 
         if self.out is not None:
             check_directory(self.out.parent)
         mdp = load_mdp(self.file)
+        if mdp.batch is None and not (self.sampled and self.tolerance is None):
+            tolerance = TOLERANCE if self.tolerance is None else self.tolerance
+            if tolerance < (floor := rounding_floor(mdp)):
+                said = _out_of_reach(tolerance, floor)
+                print(f"movi: {said}; solving as near as it can", file=sys.stderr)
         solution = solve(
             mdp,
             self.scheme,
@@ -80,15 +88,36 @@ class Solve:
                 {"q": solution.q, "policy": solution.policy, "bound": np.array(solution.bound)},
             )
             print(f"written      {self.out}")
+        if solution.tolerance is not None and not solution.converged:
+            raise ToleranceMissed(_missed(solution, self.sampled))
 
 
 def _reached(solution: "Solution") -> str:
     if solution.tolerance is None:
         return ""
-    if solution.converged:
-        return f" (tolerance {solution.tolerance:g} reached)"
+    word = "reached" if solution.converged else "NOT reached"
+    return f" (tolerance {solution.tolerance:g} {word})"
+
+
+def _missed(solution: "Solution", sampled: bool) -> str:
+    """Why the tolerance was not reached, and what would help."""
+    assert solution.tolerance is not None
+    if solution.tolerance < solution.floor:
+        return f"{_out_of_reach(solution.tolerance, solution.floor)}; reached {solution.bound:.2g}"
+    line = f"tolerance: {solution.tolerance:g}, not reached in {solution.iterations:,} iterations"
+    if solution.needed is None:
+        line += "; the bound falls no further" if solution.iterations > 3 else ""
+    else:
+        line += f"; about {solution.needed:,} would be needed (--iterations)"
+    if sampled:
+        return f"{line}; --samples averages more, and without --sampled there is no noise"
+    return line if solution.scheme == "avi" else f"{line}; --scheme avi needs the fewest"
+
+
+def _out_of_reach(tolerance: float, floor: float) -> str:
     return (
-        f" (tolerance {solution.tolerance:g} NOT reached: raise --iterations, or use --scheme avi)"
+        f"tolerance: {tolerance:g}, expected at least {4 * floor:.2g}: with rewards and values "
+        "of this size float64 can prove no less"
     )
 
 
@@ -259,6 +288,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     except UserError as error:
         print(f"movi: {error}", file=sys.stderr)
         return 2
+    except ToleranceMissed as missed:
+        print(f"movi: {missed}", file=sys.stderr)
+        return 3
     except Interrupted as stop:
         print(f"movi: {stop}", file=sys.stderr)
         return 128 + stop.signal

@@ -1,5 +1,7 @@
 """The exceptions that mean something to whoever called: one line, no traceback."""
 
+from typing import Any
+
 
 class UserError(ValueError):
     """The user's mistake: names the thing, the value found and what was expected, in one line."""
@@ -7,6 +9,20 @@ class UserError(ValueError):
 
 class Unwritable(UserError):
     """A file that cannot be written: a full disk, a directory without permission."""
+
+
+class ToleranceMissed(ArithmeticError):
+    """An answer that could not be proven to the tolerance that was asked for; exit status 3.
+
+    Attributes:
+      answer: the best that was found.
+      bound: how far from the truth it is proven to be at most.
+    """
+
+    def __init__(self, line: str, answer: Any = None, bound: float = float("inf")) -> None:
+        """The line, the best answer, its bound."""
+        super().__init__(line)
+        self.answer, self.bound = answer, bound
 
 
 class Interrupted(Exception):

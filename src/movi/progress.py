@@ -7,7 +7,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def bar(description: str, total: int, *, show: bool = True) -> Iterator[Callable[[int], None]]:
-    """Yield ``advance(steps)``; on a terminal it moves a bar with speed and time left."""
+    """Yield ``advance(steps)``; on a terminal it moves a bar with speed and time left.
+
+    Work that is done before its total is reached ends the bar where it stands.
+    """
     if not (show and sys.stderr.isatty()):
         yield lambda steps: None
         return
@@ -32,3 +35,4 @@ def bar(description: str, total: int, *, show: bool = True) -> Iterator[Callable
     with Progress(*columns, console=Console(stderr=True)) as progress:
         task = progress.add_task(description, total=total)
         yield lambda steps: progress.advance(task, steps)
+        progress.update(task, total=progress.tasks[0].completed)

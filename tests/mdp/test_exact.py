@@ -8,6 +8,7 @@ import quantecon.markov
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import movi.mdp.certificates
 import movi.mdp.exact
 from movi.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, weighted_norm
 from tests.oracles import (
@@ -133,7 +134,7 @@ def test_the_certificate_of_any_values_bounds_their_error():
         for scale in (0.0, 0.1, 10.0, 1000.0):
             v = jnp.asarray(truth.max(1) + scale * rng.normal(size=6))
             backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
-            q, bound = movi.mdp.exact.certify(device, v, backed_up)
+            q, bound = movi.mdp.certificates.certify(device, v, backed_up)
             error = np.abs(np.asarray(q) - truth).max()
             assert error <= bound
             assert scale == 0 or error > bound / 100  # and it is not an empty promise
@@ -144,7 +145,7 @@ def test_a_constant_shift_of_the_values_costs_the_certificate_nothing():
     with jax.enable_x64(True):
         v = jnp.asarray(optimal_q(mdp).max(1) + 1000.0)
         backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
-        q, bound = movi.mdp.exact.certify(movi.mdp.exact.union(mdp), v, backed_up)
+        q, bound = movi.mdp.certificates.certify(movi.mdp.exact.union(mdp), v, backed_up)
     assert bound < 1e-8
     np.testing.assert_allclose(q, optimal_q(mdp), rtol=0, atol=1e-8)
 

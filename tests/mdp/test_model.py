@@ -269,6 +269,44 @@ def test_sparse_matrices_of_different_shapes_are_refused_by_action():
     assert refusal(FiniteMDP.from_sparse, [], np.zeros((3, 0)), 0.5).startswith("kernels: empty")
 
 
+# The order of axes -------------------------------------------------------------------------------
+
+TURNED = np.array([[[0.9, 0.1], [0.0, 1.0]], [[0.2, 0.8], [1.0, 0.0]]])  # P[a, s, s']
+
+
+def test_a_kernel_with_as_many_actions_as_states_is_taken_with_a_warning():
+    with pytest.warns(UserWarning, match=r"kernel: 2 states and as many actions, taken as P\[s, a"):
+        mdp = FiniteMDP.from_dense(TURNED, np.zeros((2, 2)), 0.5)
+    np.testing.assert_array_equal(mdp.dense(), TURNED)
+
+
+@pytest.mark.parametrize(("axes", "row"), [("SA", [0.0, 1.0]), ("AS", [0.2, 0.8])])
+def test_axes_say_what_comes_first_in_a_kernel(recwarn, axes, row):
+    mdp = FiniteMDP.from_dense(TURNED, np.zeros((2, 2)), 0.5, axes=axes)
+    np.testing.assert_array_equal(mdp.dense()[0, 1], row)  # state 0, action 1
+    assert len(recwarn) == 0
+
+
+def test_a_kernel_with_actions_first_is_accepted_when_told_and_pointed_out_when_not(recwarn):
+    kernel = np.stack([np.eye(3), np.roll(np.eye(3), 1, 1)])  # stay, go on: [2, 3, 3]
+    mdp = FiniteMDP.from_dense(kernel, np.zeros((3, 2)), 0.5, axes="AS")
+    np.testing.assert_array_equal(mdp.dense()[:, 1], np.roll(np.eye(3), 1, 1))
+    batch = FiniteMDP.from_dense(kernel[None], np.zeros((1, 3, 2)), [0.5], axes="AS")
+    np.testing.assert_array_equal(batch.dense()[0], mdp.dense())
+    line = refusal(FiniteMDP.from_dense, kernel, np.zeros((3, 2)), 0.5)
+    assert line.startswith("kernel: shape (2, 3, 3), expected [S, A, S]")
+    assert line.endswith('axes="AS" takes [A, S, S]')
+    assert len(recwarn) == 0
+
+
+def test_axes_that_do_not_fit_are_refused():
+    kernel = np.full((2, 1, 2), 0.5)
+    line = refusal(FiniteMDP.from_dense, kernel, np.zeros((2, 1)), 0.5, axes="AS")
+    assert line == "kernel: shape (2, 1, 2), expected [A, S, S] or [M, A, S, S]"
+    line = refusal(FiniteMDP.from_dense, kernel, np.zeros((2, 1)), 0.5, axes="ASS")
+    assert line.startswith("axes: 'ASS', expected 'SA'")
+
+
 # Immutability ------------------------------------------------------------------------------------
 
 

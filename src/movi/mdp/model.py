@@ -12,9 +12,10 @@ there whatever JAX's default precision is, and the compiled engines take them wi
 from __future__ import annotations
 
 import math
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import jax
 import numpy as np
@@ -22,6 +23,7 @@ import numpy as np
 from movi.errors import UserError
 
 ROW_TOLERANCE = 1e-6  # a row may miss 1 by this much (float32 data do); it is then normalised
+Axes = Literal["SA", "AS"]  # which comes first in a kernel or a table P: state or action
 _FIELDS = ("successors", "probabilities", "rewards", "discount")
 _DTYPES = (np.int32, np.float64, np.float64, np.float64)
 _BLOCK = 1 << 21  # entries checked at a time, so that validation needs no large temporaries
@@ -106,8 +108,14 @@ class FiniteMDP:
     # Ways to build one ---------------------------------------------------------------------------
 
     @classmethod
-    def from_dense(cls, kernel: Any, rewards: Any, discount: Any) -> FiniteMDP:
+    def from_dense(
+        cls, kernel: Any, rewards: Any, discount: Any, *, axes: Axes | None = None
+    ) -> FiniteMDP:
         """From P[s, a, s'] of shape [S, A, S] (or [M, S, A, S]) and rewards [S, A] ([M, S, A]).
+
+        ``axes="AS"`` takes a kernel P[a, s, s'] instead, [A, S, S] (or [M, A, S, S]). Where A = S
+        a kernel does not show which it is: it is taken as P[s, a, s'], with a warning unless
+        ``axes="SA"`` says so. Rewards are [S, A] in any case.
 
         >>> import numpy as np
         >>> kernel = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
@@ -115,8 +123,19 @@ class FiniteMDP:
         2
         """
         kernel = _floats("kernel", kernel)
+        _check_axes(axes)
+        if axes == "AS" and kernel.ndim in (3, 4):
+            if kernel.shape[-1] != kernel.shape[-2]:
+                raise UserError(f"kernel: shape {kernel.shape}, expected [A, S, S] or [M, A, S, S]")
+            kernel = np.swapaxes(kernel, -3, -2)
         if kernel.ndim not in (3, 4) or kernel.shape[-1] != kernel.shape[-3]:
-            raise UserError(f"kernel: shape {kernel.shape}, expected [S, A, S] or [M, S, A, S]")
+            turned = kernel.ndim in (3, 4) and kernel.shape[-1] == kernel.shape[-2]
+            hint = '; axes="AS" takes [A, S, S]' if turned else ""
+            raise UserError(
+                f"kernel: shape {kernel.shape}, expected [S, A, S] or [M, S, A, S]{hint}"
+            )
+        if axes is None:
+            _warn_of_axes("kernel", kernel.shape[-3], kernel.shape[-2], "P[s, a, s']")
         if kernel.size == 0:
             raise UserError(f"kernel: shape {kernel.shape}, expected at least one state and action")
         support = kernel != 0
@@ -154,15 +173,25 @@ class FiniteMDP:
         return cls(successors, probabilities, rewards, discount)
 
     @classmethod
-    def from_gymnasium(cls, environment: Any, discount: float) -> FiniteMDP:
+    def from_gymnasium(
+        cls, environment: Any, discount: float, *, axes: Axes | None = None
+    ) -> FiniteMDP:
         """From a toy-text environment (FrozenLake, Taxi, CliffWalking), or its table ``P``.
 
         ``P[s][a]`` lists (probability, successor, reward, terminated). A transition that terminates
         leads to a state of reward 0 that is never left. Where the successor is not such a state
-        itself (Taxi, CliffWalking), one is added after the others: state S.
+        itself (Taxi, CliffWalking), one is added after the others: state S. ``axes="AS"`` takes a
+        table ``P[a][s]``; a table with as many actions as states is taken as ``P[s][a]``, with a
+        warning unless ``axes="SA"`` says so.
         """
-        table = environment if isinstance(environment, Mapping) else _toy_text_table(environment)
+        _check_axes(axes)
+        own = isinstance(environment, Mapping)
+        table = environment if own else _toy_text_table(environment)
+        if axes == "AS":
+            table = _turned(table)
         states, actions = _toy_text_sizes(table)
+        if own and axes is None:
+            _warn_of_axes("table", states, actions, "P[s][a]")
         at_rest = {
             s
             for s in range(states)
@@ -350,6 +379,27 @@ def _toy_text_table(environment: Any) -> Mapping[int, Any]:
             "expected a toy-text environment such as FrozenLake-v1"
         )
     return table
+
+
+def _check_axes(axes: str | None) -> None:
+    if axes not in (None, "SA", "AS"):
+        raise UserError(f"axes: {axes!r}, expected 'SA' (state, action) or 'AS' (action, state)")
+
+
+def _warn_of_axes(name: str, states: int, actions: int, taken: str) -> None:
+    """Where A = S, nothing in the data shows the order of the axes: say which was assumed."""
+    if states == actions > 1:
+        line = f"{name}: {states} states and as many actions, taken as {taken}"
+        warnings.warn(f'{line}; axes="SA" or axes="AS" says which', stacklevel=3)
+
+
+def _turned(table: Mapping[int, Any]) -> Mapping[int, Any]:
+    """P[s][a] from P[a][s]."""
+    actions = range(len(table))
+    try:
+        return {s: {a: table[a][s] for a in actions} for s in range(len(table[0]))}
+    except (KeyError, IndexError, TypeError) as error:
+        raise UserError(f"table: {error!r}, expected P[a][s] for a, s = 0, 1, …") from None
 
 
 def _toy_text_sizes(table: Mapping[int, Any]) -> tuple[int, int]:

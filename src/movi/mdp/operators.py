@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.compilation import library_takes
-from movi.mdp.model import FiniteMDP, row_rounding
+from movi.mdp.model import FiniteMDP
 
 Array = Any
 
@@ -101,14 +101,3 @@ def select(table: Array, policy: Array) -> Array:
     """table(s, π(s)): [N, A, …] and [N] to [N, …]."""
     index = policy.reshape(policy.shape + (1,) * (table.ndim - 1))
     return jnp.take_along_axis(table, index.astype(jnp.int32), 1)[:, 0]
-
-
-def rounding(union: Union, v: Array) -> Array:
-    """A bound on the rounding error of one computed backup r + γ Σ p v, for any v of this size.
-
-    A dot product of B terms in float64 is off by less than (B + 3) u Σ|p v|, u = 2⁻⁵³, and rows may
-    miss 1 by `row_rounding`. Twice that covers what follows the backup (a shift and a maximum).
-    """
-    size = jnp.max(jnp.abs(union.rewards)) + jnp.max(jnp.abs(v))
-    branching = union.successors.shape[-1]
-    return 2 * ((branching + 3) * 2.0**-53 + row_rounding(branching)) * size

@@ -3,15 +3,24 @@
 from movi.planning.comparison import Comparison, compare
 from movi.planning.engine import Scheme
 from movi.planning.schemes import scheme
-from movi.planning.solve import PolicyValue, Solution, policy_value, solve
+from movi.planning.solve import (
+    TOLERANCE,
+    PolicyValue,
+    Solution,
+    policy_value,
+    rounding_floor,
+    solve,
+)
 
 __all__ = [
+    "TOLERANCE",
     "Comparison",
     "PolicyValue",
     "Scheme",
     "Solution",
     "compare",
     "policy_value",
+    "rounding_floor",
     "scheme",
     "solve",
 ]

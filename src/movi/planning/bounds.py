@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from movi.mdp import FiniteMDP, optimum, resolvent, weighted_norm
-from movi.mdp.exact import DIRECT
+from movi.mdp import FiniteMDP, resolvent, weighted_norm
+from movi.mdp.exact import DIRECT, certain_optimum
 from movi.planning.errors import Trace, WeightedNorms, cumulative, error_sums
 
 
@@ -31,7 +31,7 @@ def theorem_1(mdps: FiniteMDP, run: Trace, optimal: np.ndarray | None = None) ->
     ``optimal`` are optimal policies [M, S], if known already. For MoVI with β_k = k/(k+1).
     """
     if optimal is None:
-        optimal = optimum(mdps).policy
+        optimal = certain_optimum(mdps).policy
     sums = error_sums(mdps, run)
     upper = cumulative(run.errors) + run.q[1:] - run.q[0]
     lower = sums.weighted + sums.initial

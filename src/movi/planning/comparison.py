@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from movi.errors import UserError, check_seed
-from movi.mdp import FiniteMDP, optimum
+from movi.mdp import FiniteMDP
+from movi.mdp.exact import certain_optimum
 from movi.planning.losses import batch_losses
 from movi.planning.runs import run
 from movi.planning.schemes import scheme
@@ -73,7 +74,7 @@ def compare(
     chosen = tuple(scheme(which, beta) for which in schemes)
     if chunk is None:
         chunk = max(1, min(500, _ROWS // (len(chosen) * mdps.batch * mdps.states)))
-    optimal_q = optimum(mdps).q
+    optimal_q = certain_optimum(mdps).q
     l1 = np.empty((len(chosen), iterations, mdps.batch))
     sup = np.empty_like(l1)
     chunks = run(mdps, chosen, iterations, seed=seed, samples=samples, chunk=chunk)

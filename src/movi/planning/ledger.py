@@ -7,7 +7,8 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from movi.errors import UserError
-from movi.mdp import FiniteMDP, optimum, policy_values
+from movi.mdp import FiniteMDP, policy_values
+from movi.mdp.exact import certain_optimum
 from movi.planning.bounds import (
     approximate_value_iteration,
     concentrability,
@@ -42,7 +43,7 @@ def losses_and_bounds(
     if not 0 < delta < 1:
         raise UserError(f"delta: {delta}, expected a number in (0, 1)")
     rates = [Constant(beta) for beta in constant_betas]
-    optimal = optimum(mdps)
+    optimal = certain_optimum(mdps)
     uniform = np.full((mdps.states, mdps.actions), 1 / (mdps.states * mdps.actions))
     columns: dict[str, np.ndarray] = {"iteration": np.arange(1, iterations + 1)}
 

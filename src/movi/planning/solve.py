@@ -8,8 +8,16 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.errors import UserError, check_seed
-from movi.mdp import FiniteMDP, policy_values
-from movi.mdp.exact import certify
+from movi.mdp import FiniteMDP
+from movi.mdp.certificates import (
+    Aim,
+    bracket,
+    certify,
+    check_tolerance,
+    optimal_bracket,
+    sweeps_needed,
+)
+from movi.mdp.exact import bounded_policy_value
 from movi.mdp.operators import Union, compiled, union
 from movi.planning.engine import (
     Scheme,
@@ -30,6 +38,7 @@ from movi.schedules import Schedule
 from movi.targets import Algorithm
 
 Array = Any
+TOLERANCE = 1e-6  # of an exact solve, by default
 _CHUNK = 100  # iterations between two looks at the progress bar
 
 
@@ -44,6 +53,10 @@ class Solution(NamedTuple):
       converged: whether ``bound`` is within the tolerance that was asked for.
       tolerance: that tolerance; None for a sampled run that was given none.
       scheme: its name.
+      floor: no bound on this problem can be proven to be less than this in float64. A tolerance
+        below it is out of reach, whatever the iterations.
+      needed: an estimate of how many iterations the tolerance takes. None if it was reached, if
+        there was none, if it is out of reach, or if the bound is not falling.
     """
 
     q: np.ndarray
@@ -53,6 +66,8 @@ class Solution(NamedTuple):
     converged: bool
     tolerance: float | None
     scheme: str
+    floor: float
+    needed: int | None
 
 
 class PolicyValue(NamedTuple):
@@ -83,6 +98,9 @@ def solve(
 ) -> Solution:
     """Run a scheme on one MDP until its certificate reaches the tolerance.
 
+    It stops early where float64 is proven to allow no better certificate. ``converged`` says
+    whether the tolerance was reached; if not, ``floor`` and ``needed`` say what would be.
+
     Args:
       mdp: the model.
       scheme: avi, movi, sql, dpp, or an algorithm of your own.
@@ -102,17 +120,20 @@ def solve(
     """
     limit = 10_000 if iterations is None else iterations
     if tolerance is None and not sampled:
-        tolerance = 1e-6
+        tolerance = TOLERANCE
     _check(mdp, limit, samples, tolerance, seed)
     chosen = named(scheme, beta)
-    goal = 0.0 if tolerance is None else float(tolerance)
+    wanted = Aim(0.0 if tolerance is None else float(tolerance), True)
+    floor, discount = rounding_floor(mdp), float(mdp.discount)
+    contracts = chosen.algorithm.name == "avi" and not sampled
+    history: list[np.ndarray] = []  # the bound of every iteration, or of every chunk when sampled
     with jax.enable_x64(True), bar("iterations", limit, show=progress) as move:
         device = union(mdp)
         limits = jax.device_put(thresholds(mdp)) if sampled else None
         keys = member_keys(seed, 1)
         tables: Any = start(chosen.algorithm, mdp.states, mdp.actions)
-        done, bound = 0, np.inf
-        while done < limit and not bound <= goal:
+        done, bound, most = 0, np.inf, float(limit)
+        while done < most and not bound <= wanted.goal(floor, np):
             many = min(_CHUNK, limit - done)
             common = {"scheme": chosen, "iterations": many}
             if sampled:
@@ -120,9 +141,18 @@ def solve(
                 made = many
                 if tolerance is not None or done + many == limit:
                     q, bound = _best_certificate(chosen, tables, device)
+                    history.append(np.full(many, float(bound)))
             else:
-                tables, made, v, bound = _exact(tables, done + 1, device, goal, **common)
-                made = int(made)
+                tables, made, v, bounds, lowest = _exact(
+                    tables, done + 1, device, wanted, floor, **common
+                )
+                made, floor = int(made), float(lowest)
+                history.append(np.asarray(bounds)[:made])
+                bound = history[-1][-1]
+                if contracts and done == 0:
+                    # Twice as many as it takes without rounding: then rounding is in the way.
+                    at_most = sweeps_needed(float(bounds[0]), wanted.tolerance, discount)
+                    most = min(most, 2 * at_most + _CHUNK)
             bound = float(bound)
             move(made)
             done += made
@@ -131,23 +161,67 @@ def solve(
             del tables  # as large as what the certificate is about to need
             q, proven = _certificate(device, v)
             bound = float(proven)
+        converged = bool(tolerance is not None and bound <= tolerance)
+        needed = None
+        if tolerance is not None and not converged and floor <= tolerance:
+            needed = iterations_needed(np.concatenate(history), tolerance)
+            if contracts:  # then the worst case is known, too
+                worst = done + int(sweeps_needed(bound, tolerance, discount))
+                needed = worst if needed is None else min(needed, worst)
+            if done < limit:
+                needed = None
         return Solution(
             q=np.asarray(q),
             policy=policy,
             bound=bound,
             iterations=done,
-            converged=bool(tolerance is not None and bound <= tolerance),
+            converged=converged,
             tolerance=tolerance,
             scheme=chosen.algorithm.name,
+            floor=floor,
+            needed=needed,
         )
+
+
+def rounding_floor(mdp: FiniteMDP) -> float:
+    """No certificate of this MDP can be proven to be less than this: known before any iteration.
+
+    As `certificates.bracket` from v = 0: ‖v*‖ is at least the nearer of the ends
+    min_s max_a r / (1 − γ) and max_s max_a r / (1 − γ).
+    """
+    best, size = mdp.rewards.max(-1), np.abs(mdp.rewards).max()
+    found = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), mdp.branching, np)
+    return float(found.floor)
+
+
+def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
+    """When the bounds of iterations 1..K will reach the goal, by the way they fell.
+
+    Their logarithm falls in proportion to k where a contraction rules (AVI), to ln k where an
+    average does (MoVI, SQL, DPP: 1/k). Of the falls from K/4 to K/2 and from K/2 to K the second
+    is twice the first in the one case, and the same in the other. None if they don't fall.
+    """
+    k = len(bounds)
+    if k < 4:
+        return None
+    early, middle, last = np.log(bounds[[k // 4 - 1, k // 2 - 1, k - 1]])
+    if not last < middle:
+        return None
+    rest = last - np.log(goal)
+    if middle < early and middle - last < np.sqrt(2) * (early - middle):
+        power = np.log(k) + rest * np.log(k / (k // 2)) / (middle - last)
+        needed = np.exp(min(power, 50.0))
+    else:
+        needed = k + rest * (k - k // 2) / (middle - last)
+    return int(np.ceil(needed)) if needed < 1e15 else None  # centuries are no estimate
 
 
 def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
     """Evaluate a solution's policy; ‖q* − q_π‖ ≤ ‖q* − q‖ + ‖q − q_π‖ bounds its loss."""
     tolerance = 1e-10 if solution.tolerance is None else max(1e-10, solution.tolerance / 10)
-    q = policy_values(mdp, solution.policy, tolerance=tolerance)
+    q, bound = bounded_policy_value(mdp, solution.policy, tolerance)
     mean = float(q[np.arange(mdp.states), solution.policy].mean())
-    return PolicyValue(q, mean, solution.bound + float(np.abs(solution.q - q).max()) + tolerance)
+    return PolicyValue(q, mean, solution.bound + float(np.abs(solution.q - q).max()) + bound)
 
 
 def _first(seen: Any) -> Array:
@@ -157,26 +231,39 @@ def _first(seen: Any) -> Array:
 
 @partial(compiled, static_argnames=("scheme", "iterations"), donate_argnames="tables")
 def _exact(
-    tables: Any, first: Array, mdp: Union, goal: Array, *, scheme: Scheme, iterations: int
-) -> tuple[Any, Array, Array, Array]:
-    """Iterate until certified; the tables, how many iterations, the last v and its bound."""
+    tables: Any,
+    first: Array,
+    mdp: Union,
+    wanted: Aim,
+    floor: Array,
+    *,
+    scheme: Scheme,
+    iterations: int,
+) -> tuple[Any, Array, Array, Array, Array]:
+    """Iterate until certified: the tables, how many iterations, the last v, the bounds, the floor.
+
+    The floor is the highest that is proven yet.
+    """
     read = exactly(mdp)
 
     def unfinished(carry: Any) -> Array:
-        _, made, _, bound = carry
-        return (made < iterations) & (bound > goal)
+        _, made, _, bounds, floor = carry
+        reached = bounds[jnp.maximum(made - 1, 0)] <= wanted.goal(floor)
+        return (made < iterations) & ~reached
 
     def iteration(carry: Any) -> Any:
-        tables, made, _, _ = carry
+        tables, made, _, bounds, floor = carry
         v = bootstraps(scheme.algorithm, tables)
         seen = jax.tree.map(read, v)
         new = backups(scheme.algorithm, tables, seen, mdp, scheme.rate(first + made))
         # The sweep that updates the tables also certifies the values that it started from.
-        bound = certify(mdp, _first(v), mdp.rewards + mdp.discount * _first(seen))[1]
-        return advance(tables, new), made + 1, _first(v), bound
+        found = optimal_bracket(mdp, _first(v), mdp.rewards + mdp.discount * _first(seen))
+        bounds = bounds.at[made].set(found.bound)
+        floor = jnp.maximum(floor, found.floor)
+        return advance(tables, new), made + 1, _first(v), bounds, floor
 
-    v = jnp.zeros(mdp.rewards.shape[0])
-    return jax.lax.while_loop(unfinished, iteration, (tables, 0, v, jnp.inf))
+    v, bounds = jnp.zeros(mdp.rewards.shape[0]), jnp.full(iterations, jnp.inf)
+    return jax.lax.while_loop(unfinished, iteration, (tables, 0, v, bounds, floor))
 
 
 @partial(jax.jit, static_argnames=("scheme", "iterations", "samples"), donate_argnames="tables")
@@ -229,6 +316,6 @@ def _check(
     for name, value in (("iterations", iterations), ("samples", samples)):
         if value < 1:
             raise UserError(f"{name}: {value}, expected at least 1")
-    if tolerance is not None and not 0 < tolerance < np.inf:
-        raise UserError(f"tolerance: {tolerance}, expected a positive number")
+    if tolerance is not None:
+        check_tolerance(tolerance)
     check_seed(seed)

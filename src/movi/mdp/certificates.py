@@ -1,0 +1,141 @@
+"""What is proven about an answer, and the least that float64 can prove.
+
+With d = T v − v, monotonicity of T gives
+
+    v + min d / (1 − γ)  ≤  v*  ≤  v + max d / (1 − γ)
+
+(MacQueen; likewise for v_π with T_π), so that the middle is within (max d − min d) / 2 / (1 − γ):
+what counts is the *span* of the residual, which shrinks much faster than its norm. On problems that
+mix slowly it can stand still for hundreds of sweeps first: a bound that does not fall proves
+nothing. What does prove that rounding is the limit is the certificate's own allowance for rounding,
+which no v brings below :attr:`Bracket.floor`.
+"""
+
+from typing import Any, NamedTuple
+
+import jax.numpy as jnp
+import numpy as np
+
+from movi.errors import ToleranceMissed, UserError
+from movi.mdp.model import row_rounding
+from movi.mdp.operators import Union
+
+Array = Any
+NEAR = 4.0  # a bound of so many times the floor is as good as float64 gets
+
+
+class Bracket(NamedTuple):
+    """Where a fixed point lies, seen from one v.
+
+    Attributes:
+      shift: what to add to the backup r + γ P v.
+      bound: how far that sum may be from q* (or q_π) in the sup norm, rounding included.
+      floor: no v of this problem, however good, has a bound below this in float64.
+    """
+
+    shift: Array
+    bound: Array
+    floor: Array
+
+
+def backup_rounding(branching: int) -> float:
+    """A bound on the rounding error of one computed backup r + γ Σ p v, for |r| + |v| = 1.
+
+    A dot product of B terms in float64 is off by less than (B + 3) u Σ|p v|, u = 2⁻⁵³, and rows may
+    miss 1 by `row_rounding`. Twice that covers what follows the backup (a shift and a maximum), or
+    what went before it (successors that were listed twice, added up).
+    """
+    return 2 * ((branching + 3) * 2.0**-53 + row_rounding(branching))
+
+
+def bracket(
+    v: Array, d: Array, rewards: Array, discount: Array, branching: int, xp: Any = jnp
+) -> Bracket:
+    """From v [..., S], its residual d = T v − v and the largest |reward|: see the module's text.
+
+    Rows that miss 1 by ρ move a shift c by γ ρ |c|, so c counts among the sizes that are rounded.
+    The floor follows from the same sizes: ‖v*‖ is at most ‖v‖ + |c| for *any* v, and is here known
+    to be at least as large as the nearer end of the bracket.
+    """
+    gap, unit = 1 - discount, backup_rounding(branching)
+    low, high = xp.min(d, -1) / gap, xp.max(d, -1) / gap
+    top, bottom = xp.max(v, -1), xp.min(v, -1)
+    size = xp.maximum(top, -bottom) + xp.maximum(xp.abs(low), xp.abs(high))
+    slack = unit * (rewards + size) / gap
+    least = xp.maximum(xp.maximum(top + low, -(bottom + high)) - slack, 0.0)
+    return Bracket(
+        shift=discount * (low + high) / 2,
+        bound=discount * (high - low) / 2 + slack,
+        floor=unit * (rewards + least) / (gap + unit),
+    )
+
+
+def optimal_bracket(mdp: Union, v: Array, backed_up: Array) -> Bracket:
+    """The bracket of q* from any v [S] and its backup r + γ P v [S, A]."""
+    d = jnp.max(backed_up, -1) - v
+    rewards, branching = jnp.max(jnp.abs(mdp.rewards)), mdp.successors.shape[-1]
+    return bracket(v, d, rewards, mdp.discount[0, 0], branching)
+
+
+def certify(mdp: Union, v: Array, backed_up: Array) -> tuple[Array, Array]:
+    """From any v and B v = r + γ P v: q within a proven bound of q*, and that bound."""
+    found = optimal_bracket(mdp, v, backed_up)
+    return backed_up + found.shift, found.bound
+
+
+class Aim(NamedTuple):
+    """The accuracy that is asked for.
+
+    Attributes:
+      tolerance: of the sup norm.
+      strict: whether to promise the tolerance whatever rounding allows. If not, the promise is the
+        larger of the tolerance and ``NEAR`` times the floor.
+    """
+
+    tolerance: Array
+    strict: Array
+
+    def promise(self, floor: Array, xp: Any = jnp) -> Array:
+        """What a bound has to be at most for the promise to be kept."""
+        return xp.where(self.strict, self.tolerance, xp.maximum(self.tolerance, NEAR * floor))
+
+    def goal(self, floor: Array, xp: Any = jnp) -> Array:
+        """Where to stop: at the promise, or where rounding is proven to forbid it."""
+        return xp.where(floor > self.tolerance, NEAR * floor, self.promise(floor, xp))
+
+
+def aim(tolerance: float | None, default: float) -> Aim:
+    """The aim of a function's argument ``tolerance``."""
+    if tolerance is None:
+        return Aim(default, False)
+    check_tolerance(tolerance)
+    return Aim(float(tolerance), True)
+
+
+def check_tolerance(tolerance: float) -> None:
+    """A tolerance is a positive number."""
+    if not 0 < tolerance < np.inf:
+        raise UserError(f"tolerance: {tolerance}, expected a positive number")
+
+
+def require(kept: Any, wanted: Aim, bound: Any, floor: Any, answer: np.ndarray) -> None:
+    """Raise unless the promise is kept; the exception has the best answer and its bound."""
+    if np.all(kept):
+        return
+    worst, limit = float(np.max(bound)), float(np.max(floor))
+    why = f"float64 can prove no less than {limit:.2g} here" if wanted.tolerance < limit else None
+    raise ToleranceMissed(
+        f"tolerance: {wanted.tolerance:g}, reached {worst:.2g}"
+        + (f"; {why}" if why else "; a larger tolerance can be met"),
+        answer=answer,
+        bound=worst,
+    )
+
+
+def sweeps_needed(bound: float, goal: float, discount: float) -> float:
+    """How many sweeps bring a bound down to a goal at the latest: each takes it by γ at least."""
+    if bound <= goal:
+        return 0.0
+    if discount == 0:
+        return 1.0
+    return float(np.ceil(np.log(goal / bound) / np.log(discount)))
