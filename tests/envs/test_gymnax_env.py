@@ -122,23 +122,61 @@ def test_the_time_limit_is_a_truncation():
     assert not np.array_equal(outcomes[199].observation, outcomes[199].next_observation)
 
 
-def test_freeway_is_cut_after_2500_steps_and_the_others_run_on_past_gymnax_limit():
-    def ends(game, steps):
-        environment = make_gymnax(f"MinAtar/{game}")
-        keys = env_keys([0])
-        states, _ = reset_all(environment, keys)
+def ends(game, steps):
+    """At which actions, counted from 1, an idle player's episodes terminated and were truncated."""
+    environment = make_gymnax(f"MinAtar/{game}")
+    keys = env_keys([0])
+    states, _ = reset_all(environment, keys)
 
-        def body(states, count):
-            states, outcome = step_all(
-                environment, step_keys(keys, count), states, jnp.zeros(1, jnp.int32)
-            )
-            return states, (outcome.terminated[0], outcome.truncated[0])
+    def body(states, count):
+        states, outcome = step_all(
+            environment, step_keys(keys, count), states, jnp.zeros(1, jnp.int32)
+        )
+        return states, (outcome.terminated[0], outcome.truncated[0])
 
-        counts = jnp.arange(1, steps + 1)
-        run = jax.jit(lambda s: jax.lax.scan(body, s, counts)[1])
-        return [np.flatnonzero(flags).tolist() for flags in run(states)]
+    counts = jnp.arange(1, steps + 1)
+    run = jax.jit(lambda s: jax.lax.scan(body, s, counts)[1])
+    return [(np.flatnonzero(flags) + 1).tolist() for flags in run(states)]
 
-    assert ends("Freeway", 5_000) == [[], [2_499, 4_999]]
+
+def originals_ends(steps):
+    """When MinAtar's own Freeway is over: a timer from 2,500, terminal once it is below zero."""
+    over, timer = [], 2_500
+    for action in range(1, steps + 1):
+        timer -= 1
+        if timer < 0:
+            over.append(action)
+            timer = 2_500  # the reset that follows
+    return over
+
+
+def test_freeway_terminates_by_its_timer_when_the_original_does():
+    terminated, truncated = ends("Freeway", 7_600)
+    assert terminated == originals_ends(7_600) == [2_501, 5_002, 7_503]
+    assert truncated == []
+
+
+def test_freeways_last_transition_leads_to_the_final_observation_and_starts_anew():
+    environment = make_gymnax("MinAtar/Freeway")
+    keys = env_keys([0])
+    states, first = reset_all(environment, keys)
+
+    def body(states, count):  # always up: the chicken is rarely where an episode starts
+        up = jnp.full(1, 2, jnp.int32)
+        states, outcome = step_all(environment, step_keys(keys, count), states, up)
+        return states, outcome
+
+    outcomes = jax.jit(lambda s: jax.lax.scan(body, s, jnp.arange(1, 2_502))[1])(states)
+    assert np.asarray(outcomes.terminated)[:, 0].nonzero()[0].tolist() == [2_500]
+    seen, led = np.asarray(outcomes.observation), np.asarray(outcomes.next_observation)
+    np.testing.assert_array_equal(seen[:-1], led[:-1])
+    assert not np.array_equal(seen[-1], led[-1])
+    assert seen[-1, 0, 9, 4, 0]  # the chicken at the bottom
+    np.testing.assert_array_equal(seen[-1, 0, 1:9, 0, 1], True)  # all cars at the left, as at first
+    np.testing.assert_array_equal(np.asarray(first)[0, 1:9, 0, 1], True)
+
+
+def test_the_other_games_run_on_past_gymnax_limit():
     terminated, truncated = ends("Breakout", 3_000)
     assert truncated == []
     assert len(terminated) > 10

@@ -6,8 +6,9 @@
 | gymnax/NAME, such as gymnax/CartPole-v1 | any gymnax environment with discrete actions |
 
 MinAtar as its authors use it (Young and Tian, 2019): six actions in every game, a sticky action
-with probability 0.1, no limit to an episode's length but Freeway's 2,500 steps. gymnax has no
-sticky actions and cuts after 1,000 steps; here both are put right. A cut is a truncation.
+with probability 0.1, no limit to an episode's length but Freeway's own timer. gymnax has no sticky
+actions and cuts after 1,000 steps (2,500 in Freeway); here both are put right. A cut is a
+truncation. Freeway's timer is none: the game is over, as in the original (``FREEWAY``).
 """
 
 import re
@@ -24,7 +25,9 @@ from movi.spaces import ObservationSpace, Spaces
 MINATAR = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
 STICKY = 0.1
 LONGEST = 100_000  # steps of a MinAtar episode, so that a perfect player's evaluation ends too
-FREEWAY = 2_500
+# Freeway's original counts a timer down from 2,500 and is over (terminal) when it falls below zero:
+# after 2,501 actions.
+FREEWAY = 2_501
 
 
 def is_gymnax(env_id: str) -> bool:
@@ -53,10 +56,9 @@ def make_gymnax(env_id: str) -> JaxEnvironment:
         ) from None
     if family == "MinAtar":
         env, params = gymnax.make(f"{name}-MinAtar", use_minimal_action_set=False)
-        limit = FREEWAY if name == "Freeway" else LONGEST
-        return sticky(
-            _adapted(env, params.replace(max_steps_in_episode=limit), env_id, "bool"), STICKY
-        )
+        timed = name == "Freeway"
+        params = params.replace(max_steps_in_episode=FREEWAY if timed else LONGEST)
+        return sticky(_adapted(env, params, env_id, "bool", timer_ends=timed), STICKY)
     known = [known for known in gymnax.registered_envs if not known.endswith("-MinAtar")]
     if name not in known:
         raise UserError(f"env: {env_id!r}, expected gymnax/ and one of {', '.join(known)}")
@@ -64,8 +66,13 @@ def make_gymnax(env_id: str) -> JaxEnvironment:
     return _adapted(env, params, env_id, None)
 
 
-def _adapted(env: Any, params: Any, env_id: str, dtype: str | None) -> JaxEnvironment:
-    """A gymnax environment as a ``JaxEnvironment``, its observations stored as ``dtype``."""
+def _adapted(
+    env: Any, params: Any, env_id: str, dtype: str | None, timer_ends: bool = False
+) -> JaxEnvironment:
+    """A gymnax environment as a ``JaxEnvironment``, its observations stored as ``dtype``.
+
+    With ``timer_ends`` the limit of steps belongs to the game: reaching it terminates.
+    """
     actions = env.action_space(params)
     if type(actions).__name__ != "Discrete":
         raise UserError(
@@ -83,13 +90,15 @@ def _adapted(env: Any, params: Any, env_id: str, dtype: str | None) -> JaxEnviro
 
     def step(key: jax.Array, state: State, action: jax.Array) -> tuple[State, JaxOutcome]:
         observation, new, reward, terminated, truncated, info = env.step(key, state, action, params)
-        terminated = jnp.asarray(terminated, bool)
+        terminated, truncated = jnp.asarray(terminated, bool), jnp.asarray(truncated, bool)
+        if timer_ends:
+            terminated = terminated | truncated
         return settled(new, like=state), JaxOutcome(
             observation=observation.astype(kept),
             next_observation=info["final_observation"].astype(kept),
             reward=jnp.asarray(reward, jnp.float32),
             terminated=terminated,
-            truncated=jnp.asarray(truncated, bool) & ~terminated,
+            truncated=truncated & ~terminated,
         )
 
     return JaxEnvironment(spaces, reset, step)
