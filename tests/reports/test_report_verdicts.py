@@ -179,16 +179,16 @@ class TestAssumption:
         assert isinstance(found, Finding)
         ten, hundred, thousand = found.seen.split("At j = ")[1:]
         for text in (ten, hundred):
-            assert "to zero: no" in text
+            assert "seems to go to zero: no" in text
         assert "lower for every l > 0 than for l = 0: no" in ten
-        assert "to zero: yes" in thousand
+        assert "seems to go to zero: yes" in thousand
         assert "lower for every l > 0 than for l = 0: yes" in thousand
         assert "exactly 0 for l = 1, 2, 5, 10 on 50, 33, 17, 9 % of the MDPs" in thousand
 
     def test_one_kernel_more_is_described(self, check: Assumptions) -> None:
         found = one_more_kernel(check)
         assert isinstance(found, Finding)
-        assert found.seen.count("to zero: yes") == 3
+        assert found.seen.count("seems to go to zero: yes") == 3
 
     def test_the_spread_of_the_estimates_is_described(self, check: Assumptions) -> None:
         found = assumption_spread(check)

@@ -155,7 +155,8 @@ def _course(j: int, part: Assumption) -> str:
         return text
     fall = _fall_with_n(part)
     answer = "yes" if fall.to_zero else "no"
-    return f"{text}, like N to the power of {_signed(fall.slopes.values())}; to zero: {answer}"
+    slopes = _signed(fall.slopes.values())
+    return f"{text}, like N to the power of {slopes}; seems to go to zero: {answer}"
 
 
 def as_assumed(data: Assumptions) -> Finding | None:
