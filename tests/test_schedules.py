@@ -7,14 +7,34 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates
+from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Smoothing
 from tests.oracles import refusal
 
-SCHEDULES = [Mean(), RateUpdates(7), Constant(0.3), Heuristic(7), Epsilon(20, 50, 0.1)]
+SCHEDULES = [
+    Mean(),
+    RateUpdates(7),
+    Constant(0.3),
+    Heuristic(7),
+    Epsilon(20, 50, 0.1),
+    Smoothing(0.9),
+    Smoothing(1.1),
+]
 
 
 def test_the_mean_weighs_one_half_two_thirds_and_so_on():
     assert [Mean()(k) for k in (0, 1, 2, 3, 99)] == [0, 1 / 2, 2 / 3, 3 / 4, 0.99]
+
+
+@given(rho=st.fractions(0, 3), k=st.integers(0, 40))
+def test_smoothing_gives_the_last_q_its_share_of_all_weights(rho, k):
+    """β_k = 1 − 1/(1 + ρ + … + ρ^k), in rationals."""
+    weights = sum(rho**i for i in range(k + 1))
+    assert Smoothing(float(rho))(k) == pytest.approx(float(1 - 1 / weights), rel=1e-6, abs=1e-12)
+
+
+def test_smoothing_has_no_overflow_late_in_a_run():
+    assert Smoothing(2.0)(10**9) == 1.0
+    assert Smoothing(0.5)(10**9) == 0.5
 
 
 @pytest.mark.parametrize(

@@ -98,7 +98,7 @@ def _not_lower(part: Assumption) -> dict[int, int]:
 
 def kernels_reduce_errors(data: Assumptions) -> Verdict:
     """Section 7.1: products with kernels make the mean error smaller."""
-    claim = "“For every tested l > 0, the norm is lower than for l = 0” (Section 7.1, fig:errors)."
+    claim = "“for every tested l > 0, the norm is lower than for l = 0” (Section 7.1, fig:errors)."
     parts = data.of(PRINTED)
     if not parts or any(0 not in part.mean or len(part.mean) < 2 for part in parts.values()):
         return Verdict(claim, "The data do not have l = 0 and an l > 0 as printed.", None)

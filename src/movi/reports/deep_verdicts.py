@@ -173,7 +173,7 @@ def beta_on(results: Results, game: str) -> Verdict:
         )
     else:
         claim = (
-            "“A high β […] can damage Zaxxon if too close to 1” (app:atari-mixt, fig:beta). The "
+            "“a high β […] can damage Zaxxon if too close to 1” (app:atari-mixt, fig:beta). The "
             "caption of the figure says that a higher β “allows for a higher final performance”, "
             "of both games; the text is judged."
         )
