@@ -169,12 +169,12 @@ def test_the_lp_form_of_corollary_1_holds_and_lies_between_its_ends(everything, 
 
 
 def test_with_a_large_p_corollary_1_is_the_sup_norm_bound(everything):
+    """C^{1/p} and the weights' 1/p-th powers tend to 1: 4^{1/40} = 1.035."""
     runs = everything[2, 2, 2]
     mdps, run = runs.mdps, runs.runs["movi"]
-    norms = weighted_error_norms(mdps, run, p=400)
-    coefficients = np.full(len(mdps), 4.0)
-    found = corollary_1(mdps, run, norms, coefficients)
-    np.testing.assert_allclose(found, supremum(mdps, run, norms), rtol=0.01)
+    norms = weighted_error_norms(mdps, run, p=40)
+    found = corollary_1(mdps, run, norms, np.full(len(mdps), 4.0))
+    np.testing.assert_allclose(found, supremum(mdps, run, norms), rtol=0.04)
 
 
 PROVEN = {

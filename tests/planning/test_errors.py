@@ -378,7 +378,7 @@ def test_the_number_of_cores_does_not_change_the_norms(mdps, runs, monkeypatch, 
     monkeypatch.setattr(errors_module.os, "cpu_count", lambda: cores)
     found = weighted_error_norms(mdps, runs["movi"])
     np.testing.assert_allclose(found.sup, expected.sup, rtol=1e-13)
-    np.testing.assert_allclose(found.l1, expected.l1, rtol=1e-13)
+    np.testing.assert_allclose(found.lp, expected.lp, rtol=1e-13)
 
 
 def test_the_default_precision_of_jax_is_left_alone(mdps, runs):
