@@ -80,7 +80,7 @@ def test_each_figure_has_claim_seen_and_verdict_and_its_origin(page: Path) -> No
     assert "8 of 8 claims are confirmed" in text
     assert text.count("About") == 4
     # As assumed a bias remains: a finding, without a badge.
-    assert "to zero: no" in text
+    assert "seems to go to zero for every l at j = 1,000, and not at j = 10, 100." in text
     assert "✗" not in text
     for expected in ("movi garnets compare --out results", "garnet.states", "jax", "12.3 s"):
         assert expected in text

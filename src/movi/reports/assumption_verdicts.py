@@ -15,6 +15,7 @@ from movi.reports.verdicts import Finding, Verdict, number
 SLOPE = -1 / 3
 """Largest log-log slope that still counts as that of a mean of centred errors, which is −1/2: ten
 times 100 Garnets with N up to 200 gave −0.46 to −0.52 for means that are known to be centred."""
+TABLE = "All j and l are in the table below."
 
 
 def _slopes(n: Array, curves: Mapping[int, Array]) -> dict[int, float]:
@@ -131,13 +132,14 @@ def assumption_spread(data: Assumptions) -> Finding | None:
         "The standard deviation over MDPs of the same estimates. The appendix draws it "
         "(fig:std-adp, right) without a statement."
     )
+    slopes = [slope for part in parts.values() for slope in _slopes(part.n, part.std).values()]
     seen = [
-        f"for j = {j:,} and l = {', '.join(map(str, part.std))} it falls like N to the power of "
-        f"{_signed(_slopes(part.n, part.std).values())}, to "
+        f"for j = {j:,} and l = {', '.join(map(str, part.std))} it is "
         f"{', '.join(number(curve[-1]) for curve in part.std.values())} at N = {part.n[-1]:,.0f}"
         for j, part in parts.items()
     ]
-    return Finding(about, _sentence(seen))
+    falls = f"It falls like N to the power of {_signed([max(slopes)])} to {_signed([min(slopes)])}."
+    return Finding(about, f"{_sentence(seen)} {falls}")
 
 
 def _sentence(parts: Sequence[str]) -> str:
@@ -145,18 +147,41 @@ def _sentence(parts: Sequence[str]) -> str:
     return text[0].upper() + text[1:]
 
 
-def _course(j: int, part: Assumption) -> str:
-    """The estimates at the largest N, how they fell to it, and whether they go to zero."""
-    text = (
-        f"at j = {j:,}, for l = {', '.join(map(str, part.mean))}: the norm is "
-        f"{', '.join(number(curve[-1]) for curve in part.mean.values())} at N = {part.n[-1]:,.0f}"
+def _where(what: str, answers: Mapping[int, bool]) -> str:
+    """At which j something holds, and at which it does not."""
+    yes = [f"{j:,}" for j, answer in answers.items() if answer]
+    no = [f"{j:,}" for j, answer in answers.items() if not answer]
+    if not no:
+        return f"{what} at j = {', '.join(yes)}."
+    if not yes:
+        return f"{what} at none of j = {', '.join(no)}."
+    return f"{what} at j = {', '.join(yes)}, and not at j = {', '.join(no)}."
+
+
+def _smallest(parts: Mapping[int, Assumption]) -> int:
+    """The smallest l > 0; 0 if there is none."""
+    return min((steps for part in parts.values() for steps in part.mean if steps > 0), default=0)
+
+
+def _course(parts: Mapping[int, Assumption]) -> list[str]:
+    """At which j the estimates seem to go to zero, and those of the smallest l > 0 in numbers."""
+    n = next(iter(parts.values())).n
+    said = []
+    if all(map(_decides, parts.values())):
+        falls = {j: _fall_with_n(part) for j, part in parts.items()}
+        what = f"Up to N = {n[-1]:,.0f} the norm seems to go to zero for every l"
+        said.append(_where(what, {j: fall.to_zero for j, fall in falls.items()}))
+    steps = min(
+        (length for part in parts.values() for length in part.mean if length > 0), default=0
     )
-    if not _decides(part):
-        return text
-    fall = _fall_with_n(part)
-    answer = "yes" if fall.to_zero else "no"
-    slopes = _signed(fall.slopes.values())
-    return f"{text}, like N to the power of {slopes}; seems to go to zero: {answer}"
+    curves = {j: part.mean[steps] for j, part in parts.items() if steps in part.mean}
+    values = ", ".join(f"{number(curve[-1])} (j = {j:,})" for j, curve in curves.items())
+    slopes = _signed(_slopes(n, curves).values())
+    said.append(
+        f"For l = {steps} it is {values} at N = {n[-1]:,.0f}, and falls like N to the power of "
+        f"{slopes}."
+    )
+    return said
 
 
 def as_assumed(data: Assumptions) -> Finding | None:
@@ -169,19 +194,20 @@ def as_assumed(data: Assumptions) -> Finding | None:
         "E[P_{j+l:j+1} ε_j | F_{j−1}]. Iteration j is repeated from q_{j−1} and h_{j−1}, so that "
         "π_{j+1} = G(h_j) has seen ε_j and prefers what it made larger."
     )
-    seen = []
-    for j, part in parts.items():
-        steps = [length for length in part.mean if length > 0]
-        text = _course(j, part)
-        if 0 in part.mean and steps:
-            lower = not any(_not_lower(part).values())
-            text += f"; lower for every l > 0 than for l = 0: {'yes' if lower else 'no'}"
-        if steps:
-            shares = ", ".join(f"{100 * part.settled[length]:.0f}" for length in steps)
-            listed = ", ".join(map(str, steps))
-            text += f"; proven to be exactly 0 for l = {listed} on {shares} % of the MDPs"
-        seen.append(_sentence([text]))
-    return Finding(about, " ".join(seen))
+    seen = _course(parts)
+    if all(0 in part.mean and len(part.mean) > 1 for part in parts.values()):
+        lower = {j: not any(_not_lower(part).values()) for j, part in parts.items()}
+        seen.insert(1, _where("At every N it is lower for every l > 0 than for l = 0", lower))
+    steps = min(
+        (length for part in parts.values() for length in part.mean if length > 0), default=0
+    )
+    shares = ", ".join(
+        f"{100 * part.settled[steps]:.0f} % (j = {j:,})"
+        for j, part in parts.items()
+        if steps in part.settled
+    )
+    seen.append(f"For l = {steps} it is proven to be exactly 0 on {shares} of the MDPs.")
+    return Finding(about, f"{' '.join(seen)} {TABLE}")
 
 
 def one_more_kernel(data: Assumptions) -> Finding | None:
@@ -194,5 +220,4 @@ def one_more_kernel(data: Assumptions) -> Finding | None:
         "E′(k, l) contains it, so that Proposition 1 needs it too, and Assumption 1 does not "
         "cover it."
     )
-    seen = [_sentence([_course(j, part)]) for j, part in parts.items()]
-    return Finding(about, " ".join(seen))
+    return Finding(about, f"{' '.join(_course(parts))} {TABLE}")
