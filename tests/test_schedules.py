@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates
+from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Smoothing
 from tests.oracles import refusal
 
 SCHEDULES = [Mean(), RateUpdates(7), Constant(0.3), Heuristic(7), Epsilon(20, 50, 0.1)]
@@ -15,6 +15,23 @@ SCHEDULES = [Mean(), RateUpdates(7), Constant(0.3), Heuristic(7), Epsilon(20, 50
 
 def test_the_mean_weighs_one_half_two_thirds_and_so_on():
     assert [Mean()(k) for k in (0, 1, 2, 3, 99)] == [0, 1 / 2, 2 / 3, 3 / 4, 0.99]
+
+
+@given(rho=st.fractions(0, 3), k=st.integers(0, 40))
+def test_smoothing_gives_the_last_q_its_share_of_all_weights(rho, k):
+    """β_k = 1 − 1/(1 + ρ + … + ρ^k), in rationals."""
+    weights = sum(rho**i for i in range(k + 1))
+    assert Smoothing(float(rho))(k) == pytest.approx(float(1 - 1 / weights), rel=1e-6, abs=1e-12)
+
+
+@pytest.mark.parametrize("rho", [0.5, 0.9, 1.0, 1.1, 2.0])
+def test_smoothing_is_the_same_in_compiled_code_and_late_in_a_run(rho):
+    """To rounding: a power is computed in another way there."""
+    steps, schedule = [0, 1, 7, 45, 2**31, 10**12], Smoothing(rho)
+    with jax.enable_x64(True):
+        compiled = np.asarray(jax.jit(jax.vmap(schedule))(jnp.array(steps, jnp.int64)))
+    np.testing.assert_allclose(compiled, [schedule(k) for k in steps], rtol=1e-13)
+    assert schedule(10**12) == pytest.approx(min(rho, 1.0), rel=1e-11)
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def _one_line(box: str) -> str:
 
 
 def perform(words: str, chosen: Any) -> None:
-    """Run a command; an experiment is computed, written, drawn and judged."""
+    """Run a command; an experiment is computed, written, drawn, and judged or described."""
     if not hasattr(chosen, "compute"):
         chosen.execute()
         return
@@ -271,10 +271,10 @@ def perform(words: str, chosen: Any) -> None:
 
     path = chosen.compute(progress=True)
     print(f"written      {path}")
-    files, verdicts = draw(path.parent, f"movi {words}")
+    files, remarks = draw(path.parent, f"movi {words}")
     print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
-    for verdict in verdicts:
-        print(f"\n{verdict.word}: {verdict.claim}\n  {verdict.seen}")
+    for said in remarks:
+        print(f"\n{said.heading}\n  {said.seen}")
 
 
 def main(argv: Sequence[str] | None = None) -> int:

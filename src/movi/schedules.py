@@ -59,11 +59,38 @@ class Mean:
 
 
 @dataclass(frozen=True)
+class Smoothing:
+    """β_k = 1 − 1/w_k with w_k = 1 + ρ + … + ρ^k: the average in h_k = ρ h_{k−1} + q_k (Section 3).
+
+    >>> [round(Smoothing(rho)(4), 3) for rho in (0.0, 0.5, 1.0, 2.0)], Mean()(4)
+    ([0.0, 0.484, 0.8, 0.968], 0.8)
+    """
+
+    rho: float
+    """ρ, at least 0; 1 is the mean."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.rho < float("inf"):
+            raise UserError(f"rho: {self.rho!r}, expected a number of at least 0")
+
+    def __call__(self, step: Step) -> Value:
+        """1 − 1/w_k."""
+        if self.rho == 1:
+            return Mean()(step)
+        # Written so that no power overflows: (ρ^k − 1)/(ρ^k − 1/ρ) for ρ > 1.
+        if self.rho > 1:
+            small = self.rho ** (-1.0 * step)
+            return (1 - small) / (1 - small / self.rho)
+        power = self.rho ** (1.0 * step)
+        return self.rho * (1 - power) / (1 - self.rho * power)
+
+
+@dataclass(frozen=True)
 class RateUpdates:
     """β_k = ⌊k/κ⌋ / (⌊k/κ⌋ + 1) (Section 5): 0 for the first κ steps, then 1/2, 2/3, …"""
 
     kappa: int
-    """κ: agent steps between two changes of β (paper: 2,500,000, a twentieth of a run)."""
+    """κ: agent steps between two changes of β (paper: 2,500,000)."""
 
     def __post_init__(self) -> None:
         _positive("kappa", self.kappa)
@@ -114,7 +141,7 @@ class Epsilon:
     """
 
     warmup: int = 20_000
-    """Agent steps with ε = 1 (paper: 20,000)."""
+    """Agent steps with ε = 1 (Dopamine: 20,000; the paper does not say)."""
     decay: int = 250_000
     """Agent steps from 1 to the final ε (paper: 250,000)."""
     final: float = 0.01

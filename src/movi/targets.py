@@ -91,6 +91,15 @@ def averaging(values: Values, a: Array, r: Array, discount: Array, v: Array, bet
     return beta * values["h"][0][a] + (1 - beta) * evaluation(values, a, r, discount, v, beta)
 
 
+def smoothing(rho: float) -> Callable[..., Array]:
+    """ρ h(s, a) + r + γ v(s'): the h of MoVI before it is made an average (Section 3)."""
+
+    def backup(values: Values, a: Array, r: Array, discount: Array, v: Array, beta: Array) -> Array:
+        return rho * values["h"][0][a] + evaluation(values, a, r, discount, v, beta)
+
+    return backup
+
+
 def speedy(values: Values, a: Array, r: Array, discount: Array, v: Array, beta: Array) -> Array:
     """Speedy Q-learning with 1/k = 1 − β: SQL (eq:sql-q) and Deep SQL.
 
@@ -152,6 +161,24 @@ MOVI = Algorithm(
     acts_on="h",
     uses_beta=True,
 )
+
+
+def smoothed_value_iteration(rho: float) -> Algorithm:
+    """MoVI in the form of Section 3, h_k = ρ h_{k−1} + q_k, for any ρ ≥ 0.
+
+    With w_k = 1 + ρ + … + ρ^k, h_k / w_k is MoVI's average with β_k = 1 − 1/w_k
+    (``schedules.Smoothing``), so that both have the same policies: ρ = 0 is AVI, ρ = 1 is
+    β_k = k/(k+1), and from q_0 = 0 a ρ < 1 has the policies of the constant β = ρ.
+    """
+    if not 0 <= rho < float("inf"):
+        raise UserError(f"rho: {rho!r}, expected a number of at least 0")
+    return Algorithm(
+        "movi-smoothed",
+        MappingProxyType(
+            {"q": Target(momentum_value, evaluation), "h": Target(momentum_value, smoothing(rho))}
+        ),
+        acts_on="h",
+    )
 
 
 def speedy_q_learning(sign: Literal["sql", "printed"] = "sql") -> Algorithm:

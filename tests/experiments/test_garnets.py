@@ -21,7 +21,7 @@ from movi.planning.ledger import losses_and_bounds
 SMALL = {"mdps": 3, "states": 6, "actions": 2, "branching": 2, "discount": 0.8, "seed": 4}
 EXPERIMENTS = {
     "compare": (Compare, {"iterations": 9, "schemes": ("movi", "avi")}),
-    "assumption": (Assumption, {"iteration": 4, "lengths": (2, 0), "restarts": 7}),
+    "assumption": (Assumption, {"iterations": (4, 2), "lengths": (2, 0), "restarts": 7}),
     "bounds": (Bounds, {"iterations": 9, "delta": 0.2, "constant_betas": (0.25,)}),
 }
 
@@ -64,7 +64,7 @@ def test_the_table_has_the_columns_of_its_contract(made):
     if name == "compare":
         assert header == ["scheme", "iteration", "l1_mean", "l1_std", "sup_mean", "sup_std"]
     elif name == "assumption":
-        assert header == ["l", "n", "mean", "std"]
+        assert header == ["reading", "lowest", "j", "l", "n", "mean", "std", "settled"]
     else:
         bounds = ("theorem_1_sup", "supremum", "proposition_1")
         expected = ["iteration", "loss_sup"]
@@ -126,15 +126,36 @@ def test_a_row_of_compare_has_mean_and_deviation_over_the_mdps(tmp_path):
 def test_a_row_of_assumption_has_mean_and_deviation_over_the_mdps(tmp_path):
     kind, options = EXPERIMENTS["assumption"]
     rows = read(kind(out=tmp_path, **SMALL, **options).compute())
-    assert [(int(row["l"]), int(row["n"])) for row in rows] == [
-        (length, n) for length in (2, 0) for n in range(1, 8)
+    names = ("reading", "lowest", "j", "l", "n")
+    assert [tuple(row[name] for name in names) for row in rows] == [
+        (reading, lowest, str(j), str(length), str(n))
+        for reading, lowest in (("printed", "j+1"), ("assumed", "j+1"), ("assumed", "j"))
+        for j in (4, 2)
+        for length in (2, 0)
+        for n in range(1, 8)
     ]
-    estimates = assumption_check(
-        mdps(), iteration=4, lengths=(2, 0), restarts=7, seed=4, batch=1
-    ).reshape(-1, 3)
-    means, deviations = ([float(row[of]) for row in rows] for of in ("mean", "std"))
+    checks = [
+        assumption_check(mdps(), iteration=j, lengths=(2, 0), restarts=7, seed=4, batch=1)
+        for j in (4, 2)
+    ]
+    estimates = np.concatenate(
+        [
+            getattr(check, name).reshape(-1, 3)
+            for name in ("printed", "assumed", "one_more")
+            for check in checks
+        ]
+    )
+    means, deviations, settled = (
+        [float(row[of]) for row in rows] for of in ("mean", "std", "settled")
+    )
     np.testing.assert_allclose(means, estimates.mean(1), rtol=1e-8)
     np.testing.assert_allclose(deviations, estimates.std(1), rtol=1e-8)
+    proven = [
+        getattr(check, name).mean(1)
+        for name in ("settled_printed", "settled_assumed", "settled_assumed")
+        for check in checks
+    ]
+    np.testing.assert_allclose(settled, np.repeat(np.concatenate(proven), 7), rtol=1e-8)
 
 
 def test_a_row_of_bounds_has_the_losses_and_bounds_of_its_iteration(tmp_path):
@@ -153,7 +174,7 @@ def test_the_defaults_are_the_papers(tmp_path):
     assert (compared.mdps, compared.states, compared.actions, compared.branching) == (100, 30, 4, 4)
     assert (compared.iterations, compared.samples, compared.discount) == (10_000, 1, 0.9)
     assert compared.schemes == ("avi", "movi", "sql", "dpp")
-    assert (checked.iteration, checked.restarts) == (10, 200)
+    assert (checked.iterations, checked.restarts) == ((10, 100, 1000), 200)
     assert checked.lengths == (0, 1, 2, 5, 10)
     garnets = compared.garnets()
     assert garnets.successors.shape == (100, 30, 4, 4)
@@ -190,7 +211,7 @@ def test_a_command_line_spells_every_option_out(tmp_path):
     config = Assumption(out=tmp_path, lengths=(3, 1))
     assert command_line("movi garnets assumption", config) == (
         "movi garnets assumption --out DIR --mdps 100 --states 30 --actions 4 --branching 4 "
-        "--discount 0.9 --seed 0 --iteration 10 --lengths 3 1 --restarts 200"
+        "--discount 0.9 --seed 0 --iterations 10 100 1000 --lengths 3 1 --restarts 200"
     )
 
 
@@ -203,7 +224,8 @@ def test_a_command_line_spells_every_option_out(tmp_path):
         ("compare", {"schemes": ()}, "schemes: none, expected at least one"),
         ("compare", {"discount": 1.0}, "discount of MDP 0: 1.0, expected a number in [0, 1)"),
         ("compare", {"mdps": 0}, "count: 0, expected at least 1"),
-        ("assumption", {"iteration": 0}, "iteration: 0, expected at least 1"),
+        ("assumption", {"iterations": (3, 0)}, "iteration: 0, expected at least 1"),
+        ("assumption", {"iterations": ()}, "iterations: none, expected at least one j"),
         ("assumption", {"restarts": 0}, "restarts: 0, expected at least 1"),
         ("assumption", {"lengths": ()}, "lengths: (), expected integers of at least 0"),
         ("assumption", {"branching": 7}, "branching: 7, expected at most the number of states, 6"),

@@ -150,6 +150,72 @@ def test_corollary_1_holds_for_the_exact_coefficient_and_for_its_upper_bound(eve
             assert (np.asarray(exact) <= np.asarray(above) + 1e-12).all()
 
 
+@pytest.mark.parametrize("p", [1.5, 2, 4])
+def test_the_lp_form_of_corollary_1_holds_and_lies_between_its_ends(everything, p):
+    runs = everything[5, 3, 3]
+    rng, size, some = np.random.default_rng(1), (5, 3), slice(0, 60)
+    mdps, run = runs.mdps[some], runs.runs["movi"]
+    run = run._replace(policies=run.policies[:, some], q=run.q[:, some], errors=run.errors[:, some])
+    mu, nu = rng.dirichlet(np.ones(15), 2).reshape(2, *size)
+    norms = weighted_error_norms(mdps, run, p=p, nu=nu)
+    exact = np.array([concentrability(mdp, mu, nu) for mdp in mdps])
+    assert (exact >= 1).all()
+    bound = corollary_1(mdps, run, norms, exact, nu)
+    assert holds(weighted_norm(runs.losses["movi"][USED, some], p, mu), bound)
+    # ‖·‖_{1,ν} ≤ ‖·‖_{p,ν} ≤ ‖·‖∞, term by term.
+    first = weighted_error_norms(mdps, run, nu=nu)
+    assert holds(corollary_1(mdps, run, first, 1.0, nu), bound / exact ** (1 / p))
+    assert holds(bound / exact ** (1 / p), supremum(mdps, run, norms))
+
+
+def test_with_a_large_p_corollary_1_is_the_sup_norm_bound(everything):
+    """C^{1/p} and the weights' 1/p-th powers tend to 1: 4^{1/40} = 1.035."""
+    runs = everything[2, 2, 2]
+    mdps, run = runs.mdps, runs.runs["movi"]
+    norms = weighted_error_norms(mdps, run, p=40)
+    found = corollary_1(mdps, run, norms, np.full(len(mdps), 4.0))
+    np.testing.assert_allclose(found, supremum(mdps, run, norms), rtol=0.04)
+
+
+PROVEN = {
+    "Theorem 1": (("movi",), lambda m, r, **o: theorem_1(m, r, **o)),
+    "Corollary 1": (
+        ("movi",),
+        lambda m, r, **o: corollary_1(m, r, weighted_error_norms(m, r), 1.0, **o),
+    ),
+    "the sup-norm bound": (
+        ("movi",),
+        lambda m, r, **o: supremum(m, r, weighted_error_norms(m, r), **o),
+    ),
+    "the bound of AVI": (("avi",), approximate_value_iteration),
+    "the bound of SQL and DPP": (("sql", "dpp"), speedy_and_policy_programming),
+}
+
+
+@pytest.mark.parametrize("statement", PROVEN)
+def test_a_bound_refuses_a_run_that_it_is_not_proven_for(statement):
+    schemes, bound = PROVEN[statement]
+    mdps = garnet(3, 2, 2, seed=0, count=2)
+    for name in NAMES:
+        run = trace(mdps, scheme(name), 3)
+        if name in schemes:
+            np.testing.assert_array_equal(bound(mdps, run), bound(mdps, run, unproven=True))
+            continue
+        line = refusal(bound, mdps, run)
+        assert line.startswith(f"run: {statement} is not proven for {name}")
+        assert line.endswith("unproven=True computes it all the same")
+        assert np.isfinite(bound(mdps, run, unproven=True)).all()
+
+
+def test_a_bound_of_movi_refuses_a_constant_beta():
+    mdps = garnet(3, 2, 2, seed=0, count=2)
+    run = trace(mdps, scheme("movi", Constant(0.5)), 3)
+    assert refusal(theorem_1, mdps, run) == (
+        "run: Theorem 1 is not proven for movi with β_k = Constant(beta=0.5), expected movi with "
+        "β_k = k/(k+1); unproven=True computes it all the same"
+    )
+
+
 def test_the_sup_norm_bound_holds_and_follows_from_theorem_1(everything):
     for runs in everything.values():
         bound = supremum(runs.mdps, runs.runs["movi"], runs.norms)
@@ -230,12 +296,13 @@ def test_the_bounds_are_their_printed_formulas(seed):
     mdps = stacked([random_mdp(seed + i, 3, 2, 2, gamma) for i, gamma in enumerate(gammas)])
     errors, nu = rng.normal(size=(5, 2, 3, 2)), rng.dirichlet(np.ones(6)).reshape(3, 2)
     run = Trace(scheme("movi"), np.zeros((6, 2, 3), int), np.zeros((6, 2, 3, 2)), errors)
-    norms = WeightedNorms(*rng.uniform(size=(2, 5, 2)))
+    p = float(rng.choice([1, 1.5, 2, 4]))
+    norms = WeightedNorms(*rng.uniform(size=(2, 5, 2)), p)
     found = {
         "corollary": corollary_1(mdps, run, norms, [1.5, 2.5], nu),
         "supremum": supremum(mdps, run, norms),
-        "avi": approximate_value_iteration(mdps, run),
-        "sql": speedy_and_policy_programming(mdps, run),
+        "avi": approximate_value_iteration(mdps, run, unproven=True),
+        "sql": speedy_and_policy_programming(mdps, run, unproven=True),
         "proposition": proposition_1(mdps, 5, 0.02),
     }
     for m, gamma in enumerate(gammas):
@@ -243,11 +310,12 @@ def test_the_bounds_are_their_printed_formulas(seed):
         q_max = r_max / (1 - gamma)
         total = [-sum(errors[:n, m]) for n in range(6)]  # E_n
         for n in range(1, 6):
-            weighted = sum(p * abs(x) for p, x in zip(nu.ravel(), total[n].ravel()))
+            weighted = sum(w * abs(x) ** p for w, x in zip(nu.ravel(), total[n].ravel()))
+            coefficient = (1.5, 2.5)[m] ** (1 / p)
             largest = max([0.0, *(abs(errors[j - 1, m]).max() for j in range(1, n))])
             discounted = sum(gamma ** (n - j) * abs(total[j]).max() for j in range(1, n + 1))
             expected = {
-                "corollary": (1.5, 2.5)[m] * (weighted + norms.l1[n - 1, m] + 2 * q_max),
+                "corollary": coefficient * (weighted ** (1 / p) + norms.lp[n - 1, m] + 2 * q_max),
                 "supremum": abs(total[n]).max() + norms.sup[n - 1, m] + 2 * q_max,
                 "avi": 2 * gamma**n * q_max + 2 * gamma * largest / (1 - gamma) ** 2,
                 "sql": 2 * gamma * (discounted + 8 * gamma * q_max / (1 - gamma)),
@@ -267,11 +335,13 @@ def test_a_batch_gives_the_bounds_of_its_members():
     for m in range(4):
         some = slice(m, m + 1)
         alone = Trace(run.scheme, run.policies[:, some], run.q[:, some], run.errors[:, some])
-        mine = WeightedNorms(norms.l1[:, some], norms.sup[:, some])
+        mine = WeightedNorms(norms.lp[:, some], norms.sup[:, some])
         np.testing.assert_allclose(theorem_1(mdps[some], alone)[:, 0], whole[:, m], atol=1e-9)
         for bound in (approximate_value_iteration, speedy_and_policy_programming):
             np.testing.assert_allclose(
-                bound(mdps[some], alone)[:, 0], bound(mdps, run)[:, m], rtol=1e-12
+                bound(mdps[some], alone, unproven=True)[:, 0],
+                bound(mdps, run, unproven=True)[:, m],
+                rtol=1e-12,
             )
         np.testing.assert_allclose(
             supremum(mdps[some], alone, mine)[:, 0], supremum(mdps, run, norms)[:, m], rtol=1e-12

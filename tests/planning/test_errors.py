@@ -259,13 +259,13 @@ def test_any_policies_and_errors_give_the_sums_of_the_explicit_matrices(seed):
             powers = dense.gamma ** np.arange(k)
             sup, l1 = (powers @ [f(x) for x in each] if k else 0 for f in (np.max, np.mean))
             assert norms.sup[n - 1, m] == pytest.approx(sup, abs=1e-10)
-            assert norms.l1[n - 1, m] == pytest.approx(l1, abs=1e-10)
+            assert norms.lp[n - 1, m] == pytest.approx(l1, abs=1e-10)
 
 
 def test_the_norm_of_weighted_errors_is_that_of_any_distribution(mdps, runs):
     rng = np.random.default_rng(0)
     nu = rng.dirichlet(np.ones(12)).reshape(4, 3)
-    found = weighted_error_norms(mdps, runs["movi"], nu=nu, precision=1e-300).l1
+    found = weighted_error_norms(mdps, runs["movi"], nu=nu, precision=1e-300).lp
     for m in range(len(mdps)):
         dense = Dense(mdps, runs["movi"], m)
         expected = [
@@ -273,6 +273,27 @@ def test_the_norm_of_weighted_errors_is_that_of_any_distribution(mdps, runs):
             for k in range(12)
         ]
         np.testing.assert_allclose(found[:, m], expected, rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("p", [1.5, 2, 3])
+def test_the_lp_norm_of_weighted_errors_is_that_of_its_definition(mdps, runs, p):
+    nu = np.random.default_rng(1).dirichlet(np.ones(12)).reshape(4, 3)
+    norms = weighted_error_norms(mdps, runs["movi"], p=p, nu=nu, precision=1e-300)
+    assert norms.p == p
+    for m in range(len(mdps)):
+        dense = Dense(mdps, runs["movi"], m)
+        for k in range(12):
+            expected = sum(
+                dense.gamma**j * (nu.reshape(-1) @ np.abs(dense.weighted(k, j)) ** p) ** (1 / p)
+                for j in range(k)
+            )
+            assert norms.lp[k, m] == pytest.approx(expected, abs=1e-10)
+
+
+def test_a_p_below_one_is_no_norm(mdps, runs):
+    for p in (0.5, np.inf, np.nan):
+        line = refusal(weighted_error_norms, mdps, runs["movi"], p=p)
+        assert line.startswith(f"p: {p}, expected a number of at least 1")
 
 
 @pytest.mark.parametrize("precision", [0.5, 0.2])
@@ -289,7 +310,7 @@ def test_with_few_ages_the_sum_is_above_the_exact_one_by_at_most_the_stated_shar
         sizes = [np.abs(dense.source(i)).max() for i in range(1, 24)]
         share = gamma**ages / (1 - gamma) * np.concatenate([[0], np.cumsum(sizes)])
         each = [[np.abs(dense.weighted(k, j)) for j in range(k)] for k in range(24)]
-        for kind, norm in (("l1", np.mean), ("sup", np.max)):
+        for kind, norm in (("lp", np.mean), ("sup", np.max)):
             exact = [sum(gamma**j * norm(x) for j, x in enumerate(row)) for row in each]
             excess = getattr(rough, kind)[:, m] - exact
             assert (excess >= -1e-9).all()
@@ -318,7 +339,7 @@ def test_a_longer_run_does_not_need_more_ages(monkeypatch, discount, iterations,
     """The smallest J with γ^J ≤ 1e-8, also where γ^K is too small for a float."""
     seen = []
 
-    def spy(*arguments, ages, members):
+    def spy(*arguments, p, ages, members):
         seen.append(ages)
         return np.zeros((iterations, members)), np.zeros((iterations, members))
 
@@ -348,7 +369,7 @@ def test_a_batch_gives_what_its_members_give_alone(mdps, runs):
         np.testing.assert_allclose(weighted_errors(alone, mine, 7)[:, 0], each[:, m], atol=1e-12)
         single = weighted_error_norms(alone, mine, precision=1e-300)
         np.testing.assert_allclose(single.sup[:, 0], norms.sup[:, m], atol=1e-12)
-        np.testing.assert_allclose(single.l1[:, 0], norms.l1[:, m], atol=1e-12)
+        np.testing.assert_allclose(single.lp[:, 0], norms.lp[:, m], atol=1e-12)
 
 
 @pytest.mark.parametrize("cores", [1, 64])
@@ -357,7 +378,7 @@ def test_the_number_of_cores_does_not_change_the_norms(mdps, runs, monkeypatch, 
     monkeypatch.setattr(errors_module.os, "cpu_count", lambda: cores)
     found = weighted_error_norms(mdps, runs["movi"])
     np.testing.assert_allclose(found.sup, expected.sup, rtol=1e-13)
-    np.testing.assert_allclose(found.l1, expected.l1, rtol=1e-13)
+    np.testing.assert_allclose(found.lp, expected.lp, rtol=1e-13)
 
 
 def test_the_default_precision_of_jax_is_left_alone(mdps, runs):

@@ -20,8 +20,9 @@ from movi.planning.engine import (
 )
 from movi.planning.runs import iterate, run
 from movi.planning.schemes import scheme
-from movi.schedules import Constant, Mean
-from movi.targets import MOVI
+from movi.planning.solve import solve
+from movi.schedules import Constant, Mean, Smoothing
+from movi.targets import MOVI, smoothed_value_iteration
 from tests.oracles import dense_kernel, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")
@@ -48,6 +49,56 @@ def trajectory(mdp, which, iterations, *, seed=0, sampled=True, beta=None):
                 history[name].append(np.asarray(table[0]))
             samples.append(None if draws is None else np.asarray(draws[0]))
     return {name: np.stack(tables) for name, tables in history.items()}, samples
+
+
+# MoVI as Section 3 first writes it ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.3, 0.9, 1.0, 1.2])
+def test_the_smoothed_form_is_rho_times_h_plus_q_and_its_average_is_movis(rho):
+    """h_k = ρ h_{k−1} + q_k by a loop; h_k / (1 + ρ + … + ρ^k) is MoVI's h."""
+    mdp = random_mdp(2, 5, 3, 3)
+    smoothed, samples = trajectory(mdp, smoothed_value_iteration(rho), 40, seed=4)
+    averaged, _ = trajectory(mdp, "movi", 40, seed=4, beta=Smoothing(rho))
+    q = h = np.zeros((5, 3))
+    for k in range(1, 41):
+        policy = h.argmax(1)
+        new = np.empty_like(q)
+        for s, a in np.ndindex(*q.shape):
+            n = samples[k - 1][s, a]
+            new[s, a] = mdp.rewards[s, a] + float(mdp.discount) * q[n, policy[n]]
+        q, h = new, rho * h + new
+        np.testing.assert_allclose(smoothed["q"][k], q, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(smoothed["h"][k], h, rtol=0, atol=1e-9 * (1 + abs(h).max()))
+        weight = sum(rho**i for i in range(k + 1))
+        np.testing.assert_allclose(averaged["h"][k], h / weight, rtol=0, atol=1e-9)
+        np.testing.assert_allclose(averaged["q"][k], q, rtol=0, atol=1e-9)
+
+
+def test_rho_zero_is_avi_rho_one_the_mean_and_from_zero_a_smaller_one_a_constant_beta():
+    mdp = random_mdp(3, 6, 3, 3)
+
+    def run_of(which, beta=None):
+        return trajectory(mdp, which, 30, seed=1, beta=beta)[0]
+
+    np.testing.assert_array_equal(
+        run_of(smoothed_value_iteration(0.0))["q"][1:], run_of("avi")["q"][1:]
+    )
+    one, mean = run_of(smoothed_value_iteration(1.0)), run_of("movi")
+    np.testing.assert_allclose(one["q"], mean["q"], rtol=0, atol=1e-10)
+    part, constant = run_of(smoothed_value_iteration(0.7)), run_of("movi", Constant(0.7))
+    np.testing.assert_allclose(part["q"], constant["q"], rtol=0, atol=1e-10)
+    np.testing.assert_allclose(0.3 * part["h"], constant["h"], rtol=0, atol=1e-10)
+
+
+def test_the_smoothed_form_solves_an_mdp_and_refuses_a_negative_rho():
+    mdp = garnet(8, 3, 3, seed=1)
+    found = solve(mdp, smoothed_value_iteration(0.5), tolerance=1e-6)
+    assert found.converged
+    assert found.scheme == "movi-smoothed"
+    for make in (smoothed_value_iteration, Smoothing):
+        for rho in (-0.1, np.inf):
+            assert refusal(make, rho) == f"rho: {rho!r}, expected a number of at least 0"
 
 
 # MoVI is a mean ----------------------------------------------------------------------------------

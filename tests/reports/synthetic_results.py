@@ -2,11 +2,21 @@
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
-from movi.reports.tables import Array, Assumption, Bounds, Compare
+from movi.reports.tables import (
+    ASSUMED,
+    ONE_MORE,
+    PRINTED,
+    Array,
+    Assumption,
+    Assumptions,
+    Bounds,
+    Compare,
+)
 
 
 def compare(iterations: int = 10_000, seed: int = 0) -> Compare:
@@ -37,12 +47,26 @@ def compare(iterations: int = 10_000, seed: int = 0) -> Compare:
 def assumption(largest: int = 200, seed: int = 0) -> Assumption:
     rng = np.random.default_rng(seed)
     n = np.arange(1.0, largest + 1)
-    mean, std = {}, {}
+    mean, std, settled = {}, {}, {}
     for steps, scale in {0: 1.9, 1: 1.1, 2: 0.75, 5: 0.5, 10: 0.42}.items():
         wobble = np.exp(np.cumsum(0.004 * rng.standard_normal(n.size)))
         mean[steps] = scale / np.sqrt(n) * wobble
         std[steps] = 0.25 * scale / np.sqrt(n) * wobble**2
-    return Assumption(n, mean, std)
+        settled[steps] = 1 / (1 + steps)
+    return Assumption(n, mean, std, settled)
+
+
+def assumptions(largest: int = 200) -> Assumptions:
+    """As printed all is centred; as assumed a bias remains at j = 10 and 100, and not at 1000."""
+    js = (10, 100, 1000)
+    parts = {
+        product: {j: assumption(largest, j) for j in js} for product in (PRINTED, ASSUMED, ONE_MORE)
+    }
+    for j, bias in ((10, 0.4), (100, 0.2)):
+        part = parts[ASSUMED][j]
+        mean = {steps: c + bias * (steps > 0) / max(steps, 1) for steps, c in part.mean.items()}
+        parts[ASSUMED][j] = replace(part, mean=mean)
+    return Assumptions(parts)
 
 
 def bounds(iterations: int = 10_000, seed: int = 0) -> Bounds:
@@ -96,13 +120,16 @@ def write_compare(path: Path, data: Compare) -> None:
     _write(path, header, rows, "movi garnets compare --out results")
 
 
-def write_assumption(path: Path, data: Assumption) -> None:
+def write_assumption(path: Path, data: Assumptions) -> None:
     rows: list[list[object]] = [
-        [steps, int(n), data.mean[steps][i], data.std[steps][i]]
-        for steps in data.mean
-        for i, n in enumerate(data.n)
+        [*product, j, steps, int(n), part.mean[steps][i], part.std[steps][i], part.settled[steps]]
+        for product, own in data.parts.items()
+        for j, part in own.items()
+        for steps in part.mean
+        for i, n in enumerate(part.n)
     ]
-    _write(path, ["l", "n", "mean", "std"], rows, "movi garnets assumption --out results")
+    header = ["reading", "lowest", "j", "l", "n", "mean", "std", "settled"]
+    _write(path, header, rows, "movi garnets assumption --out results")
 
 
 def write_bounds(path: Path, data: Bounds) -> None:
@@ -117,6 +144,6 @@ def write_all(directory: Path, iterations: int = 10_000) -> Path:
     """A whole results directory."""
     directory.mkdir(parents=True, exist_ok=True)
     write_compare(directory / "compare.csv", compare(iterations))
-    write_assumption(directory / "assumption.csv", assumption())
+    write_assumption(directory / "assumption.csv", assumptions())
     write_bounds(directory / "bounds.csv", bounds(iterations))
     return directory

@@ -11,12 +11,13 @@ import synthetic_runs as synthetic
 from movi.experiments.atari import GAMES
 from movi.reports import deep_figures
 from movi.reports.deep import Results
-from movi.reports.deep_verdicts import beta_slows_then_helps, improves
+from movi.reports.deep_verdicts import about_beta, beta_elsewhere, beta_on, improves
 from movi.reports.gathering import counted, results_of
 from movi.reports.naming import derived_labels
 from movi.reports.references import Reference
 from movi.reports.runs import Run, find_runs
 from movi.reports.series import DEEP, SCHEMES
+from movi.reports.verdicts import Finding, Verdict
 from movi.training.config import Config
 from movi.training.presets import preset_fields
 
@@ -134,7 +135,7 @@ def test_other_settings_are_no_baseline(tmp_path: Path) -> None:
     results = only(tmp_path)
     assert results.comparisons == {}
     verdict = improves(results, results.variants[1].label)
-    assert verdict is not None
+    assert isinstance(verdict, Verdict)
     assert verdict.confirmed is None
     assert verdict.seen == "There is no DQN run with the same settings that has ended."
 
@@ -197,11 +198,10 @@ def test_curves_are_mean_and_deviation_over_seeds(atari: Results) -> None:
 def test_verdicts_follow_from_the_data(atari: Results) -> None:
     for label, words in (
         ("momentum-dqn", "mean improvement +45 % [+"),
-        ("deep-sql", "Deep SQL outperforms DQN on 5 of 20 games, mean improvement −31 % [−"),
         ("deep-dpp", "60 of its 100 runs diverged"),
     ):
         verdict = improves(atari, label)
-        assert verdict is not None
+        assert isinstance(verdict, Verdict)
         assert verdict.confirmed is True
         assert words in verdict.seen
         assert (
@@ -211,7 +211,29 @@ def test_verdicts_follow_from_the_data(atari: Results) -> None:
             "5 seeds of each algorithm on each game; sticky actions 0.25; training" in verdict.seen
         )
         assert "20 Atari environments" in verdict.claim
+        assert "(Section 7.2, fig:auc" in verdict.claim
     assert improves(atari, "dqn") is None
+
+
+def test_deep_sql_is_judged_with_the_printed_sign_and_described_with_sqls(
+    atari: Results, tmp_path: Path
+) -> None:
+    own = improves(atari, "deep-sql")
+    assert isinstance(own, Finding)
+    assert "Speedy Q-learning's own sign" in own.about
+    assert "Deep SQL outperforms DQN on 5 of 20 games, mean improvement −31 % [−" in own.seen
+    synthetic.write_atari(tmp_path, games=GAMES[:4], seeds=3)
+    for game in GAMES[:4]:
+        for seed in range(3):
+            config = replace(synthetic.atari_config("deep-sql", game, seed), sign="printed")
+            scores = synthetic.scores_of(game, seed, synthetic.SQL[game])
+            synthetic.write_run(tmp_path / game / "printed" / str(seed), config, scores)
+    results = only(tmp_path)
+    verdict = improves(results, "deep-sql (printed)")
+    assert isinstance(verdict, Verdict)
+    assert verdict.confirmed is True
+    assert "with the sign that the appendix prints (app:atari-dsql)" in verdict.claim
+    assert isinstance(improves(results, "deep-sql"), Finding)
 
 
 def test_the_opposite_data_give_the_opposite_verdict(tmp_path: Path) -> None:
@@ -219,11 +241,13 @@ def test_the_opposite_data_give_the_opposite_verdict(tmp_path: Path) -> None:
         for seed in range(3):
             for algorithm, gain in (("dqn", 0.0), ("momentum-dqn", -0.5), ("deep-sql", 0.5)):
                 config = synthetic.atari_config(algorithm, game, seed)
+                if algorithm == "deep-sql":
+                    config = replace(config, sign="printed")
                 scores = synthetic.scores_of(game, seed, gain)
                 synthetic.write_run(tmp_path / game / algorithm / str(seed), config, scores)
     results = only(tmp_path)
-    words = [improves(results, label) for label in ("momentum-dqn", "deep-sql")]
-    assert [verdict.word for verdict in words if verdict] == ["Not confirmed"] * 2
+    words = [improves(results, label) for label in ("momentum-dqn", "deep-sql (printed)")]
+    assert [said.word for said in words if isinstance(said, Verdict)] == ["Not confirmed"] * 2
 
 
 def test_too_few_runs_or_games_decide_nothing(tmp_path: Path) -> None:
@@ -231,7 +255,7 @@ def test_too_few_runs_or_games_decide_nothing(tmp_path: Path) -> None:
     synthetic.write_atari(tmp_path / "game", games=GAMES[:1])
     for folder, words in (("one", "A single run"), ("game", "One game decides nothing")):
         verdict = improves(only(tmp_path / folder), "momentum-dqn")
-        assert verdict is not None
+        assert isinstance(verdict, Verdict)
         assert verdict.confirmed is None
         assert words in verdict.seen
 
@@ -280,13 +304,47 @@ def test_the_influence_of_beta(tmp_path: Path) -> None:
     ]
     dashes = [trace.style.dash for trace in figure.panels[0].traces]
     assert len(set(dashes)) == len(dashes)
-    verdict = beta_slows_then_helps(results)
-    assert verdict.confirmed is True
+    asterix, zaxxon = (beta_on(results, game) for game in ("Asterix", "Zaxxon"))
+    assert asterix.confirmed is True
     # The last five of 20 points of 1000 · 1.9 · x^1.9 + 30, and of 1000 · 1.1 · x^1.1 + 30.
     x = np.arange(15, 20) / 19
     late = [1000 * h * (x**h).mean() + 30 for h in (1.1, 1.9)]
-    assert f"last quarter {late[0]:,.0f}" in verdict.seen.replace(".5,", ",")
-    assert f"{late[1]:,.0f}; Zaxxon" in verdict.seen
+    assert f"last quarter {late[0]:,.0f}" in asterix.seen.replace(".5,", ",")
+    assert f"{late[1]:,.0f}. Judged: the highest β against the lowest." in asterix.seen
+    # The same curves do not show what the text says of Zaxxon.
+    assert zaxxon.confirmed is False
+    assert "can damage Zaxxon" in zaxxon.claim
+    said = [judge(results) for judge in about_beta(results)]
+    assert said == [asterix, zaxxon, None]
+
+
+def test_a_high_beta_that_damages_zaxxon_is_what_the_paper_says(tmp_path: Path) -> None:
+    for beta, level in ((0.1, 50.0), (0.5, 80.0), (0.9, 60.0)):
+        for seed in range(2):
+            config = synthetic.atari_config("momentum-dqn", "Zaxxon", seed)
+            config = replace(config, beta_schedule="constant", beta=beta)
+            scores = [level] * synthetic.ITERATIONS
+            synthetic.write_run(tmp_path / str(beta) / str(seed), config, scores)
+    verdict = beta_on(only(tmp_path), "Zaxxon")
+    assert verdict.confirmed is True
+    assert (
+        "for β = 0.1, 0.5, 0.9: first quarter 50, 80, 60, last quarter 50, 80, 60" in verdict.seen
+    )
+    assert beta_on(only(tmp_path), "Asterix").confirmed is None
+
+
+def test_beta_on_a_game_of_which_the_paper_says_nothing_is_described(tmp_path: Path) -> None:
+    """MinAtar's Asterix is another game than Atari's."""
+    for env in ("MinAtar/Asterix", "MinAtar/Breakout"):
+        for beta, level in ((0.1, 5.0), (0.9, 8.0)):
+            fields = {**preset_fields("minatar"), "steps": 200_000}
+            config = Config("momentum-dqn", env, **fields, beta_schedule="constant", beta=beta)
+            synthetic.write_run(tmp_path / env / str(beta), config, [level] * 4)
+    results = only(tmp_path)
+    assert about_beta(results) == (beta_elsewhere,)
+    found = beta_elsewhere(results)
+    assert isinstance(found, Finding)
+    assert "last quarter: Asterix 0.9, Breakout 0.9." in found.seen
 
 
 def test_published_curves_are_laid_over_games_of_the_same_name(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ SMALL = Config("dqn", "CartPole-v1", steps=5_000, iteration_steps=1_000)
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Tables, three games, a sweep of β, and a run of each kind that cannot be used."""
     folder = tmp_path_factory.mktemp("results")
-    synthetic_results.write_assumption(folder / "assumption.csv", synthetic_results.assumption(20))
+    synthetic_results.write_assumption(folder / "assumption.csv", synthetic_results.assumptions(20))
     synthetic.write_atari(folder / "atari", games=THREE, seeds=3)
     synthetic.write_betas(folder / "beta", games=("Asterix",), seeds=2)
     newer = synthetic.write_run(folder / "newer", SMALL, [1.0] * 5)

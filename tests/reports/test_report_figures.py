@@ -16,16 +16,19 @@ from movi.reports import figures, lines
 from movi.reports.charts import save, static_svg
 from movi.reports.lines import Curve, LineFigure, thinned
 from movi.reports.series import DARK, GRID, INK, MUTED, SCHEMES, Style
+from movi.reports.tables import ASSUMED, PRINTED, Assumptions
 
 
 def every_figure() -> list[LineFigure]:
-    compare, assumption, bounds = synthetic.compare(), synthetic.assumption(), synthetic.bounds()
+    compare, check, bounds = synthetic.compare(), synthetic.assumptions(), synthetic.bounds()
     found = [
         figures.movi_vs_avi(compare),
         figures.schemes_mean(compare),
         figures.schemes_std(compare),
-        figures.assumption_mean(assumption),
-        figures.assumption_std(assumption),
+        figures.assumption_mean(check),
+        figures.assumption_std(check),
+        figures.assumption_assumed(check),
+        figures.assumption_one_more(check),
         figures.bounds(bounds),
         figures.bounds_schemes(bounds),
         figures.constant_beta(bounds),
@@ -45,10 +48,10 @@ def test_nothing_heavy_is_imported_before_a_figure_is_drawn() -> None:
     assert done.stdout.strip() == "set()"
 
 
-def test_there_are_eight_figures_with_names_of_their_own() -> None:
+def test_there_are_ten_figures_with_names_of_their_own() -> None:
     names = [figure.name for figure in every_figure()]
     assert names == sorted(set(names), key=names.index)
-    assert len(names) == 8
+    assert len(names) == 10
 
 
 @given(st.integers(1, 30_000), st.integers(2, 500))
@@ -179,6 +182,21 @@ def test_figures_without_their_data_are_left_out() -> None:
     assert figures.bounds(bare) is None
     assert figures.bounds_schemes(bare) is None
     assert figures.constant_beta(bare) is None
+
+
+def test_the_papers_figure_is_drawn_as_printed_and_ours_by_j() -> None:
+    check = synthetic.assumptions()
+    paper, ours = figures.assumption_mean(check), figures.assumption_assumed(check)
+    assert paper is not None
+    assert ours is not None
+    np.testing.assert_array_equal(paper.curves[1].values, check.of(PRINTED)[10].mean[1])
+    assert "j = 10" in paper.subtitle
+    labels = [curve.style.label for curve in ours.curves]
+    assert labels == ["l = 0, j = 10", "l = 1, j = 10", "l = 1, j = 100", "l = 1, j = 1,000"]
+    np.testing.assert_array_equal(ours.curves[3].values, check.of(ASSUMED)[1000].mean[1])
+    only = Assumptions({PRINTED: check.parts[PRINTED]})
+    assert figures.assumption_assumed(only) is None
+    assert figures.assumption_mean(Assumptions({})) is None
 
 
 def test_an_unknown_scheme_is_drawn_under_its_own_name() -> None:

@@ -40,11 +40,18 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
     assert list(read.mean) == ["avi", "movi", "sql", "dpp"]
     np.testing.assert_array_equal(read.std["sql"], wrote.std["sql"])
 
-    errors = synthetic.assumption(12)
+    errors = synthetic.assumptions(12)
     synthetic.write_assumption(tmp_path / "assumption.csv", errors)
     back = read_assumption(tmp_path / "assumption.csv")
-    assert list(back.mean) == [0, 1, 2, 5, 10]
-    np.testing.assert_array_equal(back.mean[10], errors.mean[10])
+    assert list(back.parts) == [("printed", "j+1"), ("assumed", "j+1"), ("assumed", "j")]
+    for product, own in errors.parts.items():
+        assert list(back.of(product)) == [10, 100, 1000]
+        for j, part in own.items():
+            read_part = back.of(product)[j]
+            assert list(read_part.mean) == [0, 1, 2, 5, 10]
+            np.testing.assert_array_equal(read_part.mean[10], part.mean[10])
+            np.testing.assert_array_equal(read_part.std[2], part.std[2])
+            assert read_part.settled == part.settled
 
     synthetic.write_bounds(tmp_path / "bounds.csv", synthetic.bounds(5))
     assert read_bounds(tmp_path / "bounds.csv").columns["supremum"].shape == (5,)
@@ -83,6 +90,31 @@ def test_a_bad_table_is_refused_in_one_line(tmp_path: Path, body: str, expected:
     with pytest.raises(UserError) as error:
         read_compare(_file(tmp_path, COMPARE + body))
     assert expected in _complaint(error)
+
+
+@pytest.mark.parametrize(
+    ("row", "expected"),
+    [
+        ("guessed,j+1,10,0,1,2,3,1", "column 'reading': 'guessed', expected one of printed, assum"),
+        ("printed,k,10,0,1,2,3,1", "column 'lowest': 'k', expected one of j+1, j"),
+        ("printed,j+1,0,0,1,2,3,1", "column 'j': 0.0, expected a whole number"),
+        ("printed,j+1,10,-1,1,2,3,1", "column 'l': -1.0, expected a whole number"),
+        ("printed,j+1,10,0,1,-2,3,1", "column 'mean': -2.0, expected a finite number"),
+        ("printed,j+1,10,0,2,2,3,1\nprinted,j+1,10,0,1,2,3,1", "1 after 2, expected increasing"),
+    ],
+)
+def test_a_bad_assumption_check_is_refused_in_one_line(
+    tmp_path: Path, row: str, expected: str
+) -> None:
+    header = "reading,lowest,j,l,n,mean,std,settled\n"
+    with pytest.raises(UserError) as error:
+        read_assumption(_file(tmp_path, f"{header}{row}\n"))
+    assert expected in _complaint(error)
+
+
+def test_an_assumption_check_without_readings_is_of_an_older_version(tmp_path: Path) -> None:
+    with pytest.raises(UserError, match="no column 'j'"):
+        read_assumption(_file(tmp_path, "l,n,mean,std\n0,1,2,3\n"))
 
 
 def test_empty_and_binary_files_are_refused(tmp_path: Path) -> None:

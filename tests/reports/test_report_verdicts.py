@@ -1,5 +1,6 @@
 """Every verdict on data that confirm the claim, data that do not, and data that cannot tell."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -7,8 +8,15 @@ import pytest
 import synthetic_results as synthetic
 
 from movi.reports import verdicts
-from movi.reports.tables import Assumption, Bounds, Compare
-from movi.reports.verdicts import Verdict, number
+from movi.reports.assumption_verdicts import (
+    as_assumed,
+    assumption_spread,
+    assumption_vanishes,
+    kernels_reduce_errors,
+    one_more_kernel,
+)
+from movi.reports.tables import PRINTED, Assumption, Assumptions, Bounds, Compare
+from movi.reports.verdicts import Finding, Verdict, number
 
 
 def _with_mean(data: Compare, **curves: np.ndarray) -> Compare:
@@ -29,8 +37,8 @@ def compare() -> Compare:
 
 
 @pytest.fixture(scope="module")
-def assumption() -> Assumption:
-    return synthetic.assumption()
+def check() -> Assumptions:
+    return synthetic.assumptions()
 
 
 @pytest.fixture(scope="module")
@@ -116,51 +124,122 @@ class TestSchemesAgree:
         assert verdicts.schemes_agree(data).confirmed is None
 
 
-def test_spread_shrinks_on_all_outcomes(compare: Compare) -> None:
-    assert verdicts.spread_shrinks(compare).confirmed is True
-    wide = replace(compare, std={**compare.std, "sql": compare.std["avi"]})
-    assert verdicts.spread_shrinks(wide).confirmed is False
-    assert verdicts.spread_shrinks(synthetic.compare(20)).confirmed is None
+def test_the_spread_is_described_and_not_judged(compare: Compare) -> None:
+    found = verdicts.spread(compare)
+    assert isinstance(found, Finding)
+    assert "without a statement" in found.about
+    late = compare.std["avi"][5000:].mean()
+    assert f"{number(late)} for AVI" in found.seen
+    assert "too few" in verdicts.spread(synthetic.compare(9)).seen
+
+
+def _assumptions(**parts: dict[int, np.ndarray]) -> Assumptions:
+    """As printed at j = 10, from the means by l."""
+    n = np.arange(1.0, 1 + len(next(iter(parts.values()))[0]))
+    own = {
+        int(j.removeprefix("j")): Assumption(n, mean, mean, dict.fromkeys(mean, 0.0))
+        for j, mean in parts.items()
+    }
+    return Assumptions({PRINTED: own})
+
+
+def _with_mean_at(data: Assumptions, j: int, mean: dict[int, np.ndarray]) -> Assumptions:
+    own = data.parts[PRINTED]
+    changed = replace(own[j], mean={**own[j].mean, **mean})
+    return Assumptions({**data.parts, PRINTED: {**own, j: changed}})
 
 
 class TestAssumption:
-    def test_vanishing_like_a_mean_of_centred_errors_is_confirmed(
-        self, assumption: Assumption
-    ) -> None:
-        assert verdicts.assumption_vanishes(assumption).confirmed is True
-        assert verdicts.assumption_spread_vanishes(assumption).confirmed is True
+    def test_vanishing_like_a_mean_of_centred_errors_is_confirmed(self, check: Assumptions) -> None:
+        verdict = assumption_vanishes(check)
+        assert verdict.confirmed is True
+        for words in ("j = 10 ", "j = 1,000 ", "N = 1 to 200"):
+            assert words in verdict.seen
 
     def test_the_slope_is_the_exponent(self) -> None:
         n = np.arange(1.0, 201)
-        exact = Assumption(n, {0: 2 * n**-0.5, 1: n**-0.75}, {0: n**-0.5})
-        assert "power of −0.50, −0.75 " in verdicts.assumption_vanishes(exact).seen
+        exact = _assumptions(j7={0: 2 * n**-0.5, 1: n**-0.75})
+        seen = assumption_vanishes(exact).seen
+        assert "for j = 7 and l = 0, 1 the mean falls like N to the power of −0.50, −0.75" in seen
 
-    def test_a_bias_that_stays_is_not_confirmed(self, assumption: Assumption) -> None:
-        biased = {**assumption.mean, 5: assumption.mean[5] + 0.2}
-        assert verdicts.assumption_vanishes(replace(assumption, mean=biased)).confirmed is False
-        wide = {**assumption.std, 5: assumption.std[5] + 0.2}
-        data = replace(assumption, std=wide)
-        assert verdicts.assumption_spread_vanishes(data).confirmed is False
+    def test_a_bias_that_stays_at_one_j_is_not_confirmed(self, check: Assumptions) -> None:
+        biased = {5: check.of(PRINTED)[100].mean[5] + 0.2}
+        assert assumption_vanishes(_with_mean_at(check, 100, biased)).confirmed is False
+
+    def test_the_assumptions_own_indices_change_no_verdict(self, check: Assumptions) -> None:
+        assert as_assumed(check) is not None
+        without = Assumptions({PRINTED: check.parts[PRINTED]})
+        for judge in (assumption_vanishes, kernels_reduce_errors):
+            assert judge(without) == judge(check)
+        assert as_assumed(without) is None
+        assert one_more_kernel(without) is None
+
+    def test_the_assumptions_own_indices_are_described_j_by_j(self, check: Assumptions) -> None:
+        found = as_assumed(check)
+        assert isinstance(found, Finding)
+        where = "at j = 1,000, and not at j = 10, 100."
+        for words in (
+            f"Up to N = 200 the norm seems to go to zero for every l {where}",
+            f"At every N it is lower for every l > 0 than for l = 0 {where}",
+            "For l = 1 it is proven to be exactly 0 on 50 % (j = 10), 50 % (j = 100)",
+        ):
+            assert words in found.seen
+        # 1.1/√200 + 0.4 and 0.2, up to the noise.
+        assert re.search(r"For l = 1 it is 0\.4\d* \(j = 10\), 0\.2\d* \(j = 100\)", found.seen)
+
+    def test_one_kernel_more_is_described(self, check: Assumptions) -> None:
+        found = one_more_kernel(check)
+        assert isinstance(found, Finding)
+        assert "seems to go to zero for every l at j = 10, 100, 1,000." in found.seen
+
+    def test_the_spread_of_the_estimates_is_described(self, check: Assumptions) -> None:
+        found = assumption_spread(check)
+        assert isinstance(found, Finding)
+        assert "without a statement" in found.about
+        assert found.seen.count("j = ") == 3
 
     def test_three_restarts_do_not_decide(self) -> None:
-        assert verdicts.assumption_vanishes(synthetic.assumption(3)).confirmed is None
+        few = synthetic.assumptions(3)
+        assert assumption_vanishes(few).confirmed is None
+        found = as_assumed(few)
+        assert found is not None
+        assert "to zero" not in found.seen
 
     def test_zero_from_the_start_is_confirmed(self) -> None:
-        n = np.arange(1.0, 201)
-        zero = Assumption(n, {0: np.zeros(200)}, {0: np.zeros(200)})
-        assert verdicts.assumption_vanishes(zero).confirmed is True
+        assert assumption_vanishes(_assumptions(j1={0: np.zeros(200)})).confirmed is True
 
-    def test_kernels_on_all_outcomes(self, assumption: Assumption) -> None:
-        verdict = verdicts.kernels_reduce_errors(assumption)
+    def test_kernels_on_all_outcomes(self, check: Assumptions) -> None:
+        verdict = kernels_reduce_errors(check)
         assert verdict.confirmed is True
         assert "lower at each of the 200 values" in verdict.seen
-        once = assumption.mean[2].copy()
-        once[7] = assumption.mean[0][7]
-        data = replace(assumption, mean={**assumption.mean, 2: once})
-        assert verdicts.kernels_reduce_errors(data).confirmed is False
-        assert "not lower for l = 2 at 1 of the 200" in verdicts.kernels_reduce_errors(data).seen
-        lone = replace(assumption, mean={0: assumption.mean[0]})
-        assert verdicts.kernels_reduce_errors(lone).confirmed is None
+        part = check.of(PRINTED)[100]
+        once = part.mean[2].copy()
+        once[7] = part.mean[0][7]
+        broken = kernels_reduce_errors(_with_mean_at(check, 100, {2: once}))
+        assert broken.confirmed is False
+        assert "not lower for l = 2 at 1 of the values of N" in broken.seen
+        lone = _assumptions(j10={0: part.mean[0]})
+        assert kernels_reduce_errors(lone).confirmed is None
+        assert kernels_reduce_errors(Assumptions({})).confirmed is None
+        assert assumption_vanishes(Assumptions({})).confirmed is None
+
+
+def test_every_claim_quotes_the_paper_or_names_its_statement(
+    compare: Compare, check: Assumptions, bounds: Bounds
+) -> None:
+    judged = [
+        verdicts.momentum_converges(compare),
+        verdicts.schemes_agree(compare),
+        assumption_vanishes(check),
+        kernels_reduce_errors(check),
+        verdicts.movi_bounds_hold(bounds),
+        verdicts.scheme_bounds_hold(bounds),
+        verdicts.averaging_shrinks_bound(bounds),
+        verdicts.constant_beta_leaves_error(bounds),
+    ]
+    for verdict in judged:
+        assert re.search(r"Section \d|Theorem 1", verdict.claim), verdict.claim
+        assert "“" in verdict.claim or "Theorem 1" in verdict.claim, verdict.claim
 
 
 class TestBounds:
@@ -207,6 +286,8 @@ class TestBounds:
         assert "β = 0.9: 0.7" in verdict.seen
         falls = _with_columns(bounds, **{"constant_beta_loss_0.9": bounds.columns["loss_sup"]})
         assert verdicts.constant_beta_leaves_error(falls).confirmed is False
+        worse = _with_columns(bounds, avi_loss_sup=bounds.columns["constant_beta_loss_0.5"])
+        assert verdicts.constant_beta_leaves_error(worse).confirmed is False
         stays = _with_columns(bounds, loss_sup=np.full(10_000, 0.2))
         assert verdicts.constant_beta_leaves_error(stays).confirmed is False
         names = [name for name in bounds.columns if name.startswith("constant")]

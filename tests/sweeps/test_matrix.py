@@ -23,7 +23,7 @@ def small(**changes):
 @pytest.mark.parametrize(
     ("name", "runs", "steps_each"),
     [
-        ("paper-atari", 20 * 4 * 5, 50_000_000),
+        ("paper-atari", 20 * 5 * 5, 50_000_000),
         ("paper-beta", 2 * 6 * 5, 50_000_000),
         ("minatar", 5 * 5 * 5, 5_000_000),
         ("minatar-beta", 5 * 6 * 5, 5_000_000),
@@ -40,12 +40,14 @@ def test_the_papers_scale_is_the_protocol_in_full(name, runs, steps_each):
             assert field in changed or getattr(cell.config, field) == value
 
 
-def test_the_papers_atari_comparison_is_every_algorithm_on_every_game():
+def test_the_papers_atari_comparison_is_every_algorithm_on_every_game_and_both_signs():
     cells = named_sweep("paper-atari", "paper").cells
-    algorithms = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
+    labels = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp", "deep-sql (printed)"]
     assert [(cell.env, cell.label) for cell in cells] == [
-        (f"ALE/{game}-v5", algorithm) for game in GAMES for algorithm in algorithms
+        (f"ALE/{game}-v5", label) for game in GAMES for label in labels
     ]
+    signs = {cell.label: cell.config.sign for cell in cells}
+    assert (signs["deep-sql"], signs["deep-sql (printed)"]) == ("sql", "printed")
     assert {cell.config.preset for cell in cells} == {"paper"}
     assert all(cell.seeds == (0, 1, 2, 3, 4) for cell in cells)
 

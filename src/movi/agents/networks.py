@@ -31,7 +31,7 @@ class NetworkSpec:
     hidden: tuple[int, ...] = (64, 64)
     """The widths of an MLP's hidden layers."""
     padding: Literal["SAME", "VALID"] = "SAME"
-    """The padding of the Nature CNN's convolutions (Dopamine, and so the paper: SAME)."""
+    """The padding of the Nature CNN's convolutions (Dopamine: SAME; the paper does not say)."""
 
 
 def channels_first(shape: tuple[int, ...]) -> bool:

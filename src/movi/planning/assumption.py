@@ -1,13 +1,27 @@
-"""The paper's check of Assumption 1: does E[P_{j+l:j+1} ε_j | F_{j−1}] vanish? (Section 7.1)
+"""The check of Assumption 1, E[P_{j+l:j+1} ε_j | F_{j−1}] = 0, in two readings (Section 7.1).
 
-Given a Garnet, MoVI runs to iteration j − 1. From there it is restarted N times with fresh samples:
-restart n makes its own error ε_{j,n} in iteration j and its own policies π_{j+1}, π_{j+2}, … after
-it. The estimate is ε̄_{l,N} = max_{s,a} |1/N Σ_{n≤N} P_{j+l:j+1,n} ε_{j,n}(s, a)|.
+One history of MoVI per MDP is common to both: tables after iteration j − 1 (q_{j−1}, h_{j−1}) and
+after iteration j (q_j, h_j). What is then repeated N times, with fresh samples, differs:
+
+    #             restarted from      the error, from the restart's first samples    first kernel
+    #   printed   q_j, h_j            T̂_{π_j} q_j − T_{π_j} q_j                      of G(h_j)
+    #   assumed   q_{j−1}, h_{j−1}    T̂_{π_j} q_{j−1} − T_{π_j} q_{j−1}              of its G(h_j)
+
+*As printed* is Section 7.1 word for word: "we re-start MoVI from the same q_j", with
+ε_j = T̂_{π_j} q_j − T_{π_j} q_j. Iterations j + 1, …, j + l are run again; the error has the samples
+of the first of them. The policy π_{j+1} is the same in all restarts, chosen before the noise; from
+π_{j+2} on policies have seen it.
+
+*As assumed* is what Assumption 1 conditions on, F_{j−1}: iteration j itself is run again. Its h_j
+contains ε_j/(j+1), so that already π_{j+1} has seen it.
+
+Either way ε̄_{l,N} = max_{s,a} |1/N Σ_{n≤N} P_{j+l:j+1,n} ε_{j,n}(s, a)|, by l products of a kernel
+and a vector.
 """
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,13 +29,41 @@ import numpy as np
 
 from movi.errors import UserError, check_seed
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, union
-from movi.planning.engine import Scheme, greedy, member_keys, start, thresholds
+from movi.mdp.operators import Union, select, union
+from movi.planning.engine import (
+    exactly,
+    from_samples,
+    greedy,
+    member_keys,
+    sample,
+    start,
+    thresholds,
+)
 from movi.planning.errors import applied, sampled_iteration
 from movi.planning.schemes import scheme
 from movi.progress import bar
 
 Array = Any
+MOVI = scheme("movi")
+
+
+class AssumptionCheck(NamedTuple):
+    """Estimates for every l of the lengths, N = 1..restarts and MDP, [L, N, M].
+
+    Attributes:
+      printed: of ‖E[P_{j+l:j+1} ε_j]‖∞, restarted from q_j, h_j (the module's text).
+      assumed: of ‖E[P_{j+l:j+1} ε_j | F_{j−1}]‖∞, restarted from q_{j−1}, h_{j−1}.
+      one_more: of ‖E[P_{j+l:j} ε_j | F_{j−1}]‖∞, from the same restarts as ``assumed``. E'_{k,l}
+        contains it and Assumption 1 does not cover it.
+      settled_printed: whether the mean behind ``printed`` is *proven* to be zero, [L, M].
+      settled_assumed: whether both means behind the others are (:func:`settled`), [L, M].
+    """
+
+    printed: np.ndarray
+    assumed: np.ndarray
+    one_more: np.ndarray
+    settled_printed: np.ndarray
+    settled_assumed: np.ndarray
 
 
 def assumption_check(
@@ -33,12 +75,11 @@ def assumption_check(
     seed: int = 0,
     batch: int = 25,
     progress: bool = False,
-) -> np.ndarray:
-    """ε̄_{l,N} for every l of ``lengths``, N = 1..restarts and MDP, [L, N, M].
+) -> AssumptionCheck:
+    """Both readings of the check at iteration j, from one history.
 
-    One set of restarts gives all N and all l: the products are l matrix-vector products, each one
-    more than the last, and the estimates are running means. ``batch`` MDPs are done at a time; it
-    does not change the result.
+    One set of restarts gives all N and all l: each product is one more than the last, and the
+    estimates are running means. ``batch`` MDPs are done at a time; it does not change the result.
     """
     if mdps.batch is None:
         raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
@@ -48,78 +89,149 @@ def assumption_check(
     if not lengths or min(lengths) < 0:
         raise UserError(f"lengths: {tuple(lengths)}, expected integers of at least 0")
     check_seed(seed)
-    movi = scheme("movi")
-    results = []
+    parts = []
     with jax.enable_x64(True), bar("MDPs", mdps.batch, show=progress) as advance:
         # The history has keys of its own, so that no restart repeats its samples.
         past = member_keys(seed, mdps.batch)
         future = member_keys(seed + 1, mdps.batch, restarts)
         for begin in range(0, mdps.batch, batch):
-            some = mdps[begin : begin + batch]
-            members = slice(begin * restarts, (begin + len(some)) * restarts)
-            one, many = union(some), union(some, restarts)
-            limits = thresholds(some)
-            tables = _history(
-                one, _flat(limits, 1), past[begin : begin + batch], scheme=movi, last=iteration - 1
+            some, own = mdps[begin : begin + batch], past[begin : begin + batch]
+            fresh = future[begin * restarts : (begin + len(some)) * restarts]
+            before, after = _history(some, own, iteration)
+            estimates = [
+                _running(np.asarray(products)[list(lengths)], len(some), restarts)
+                for products in _restarted(some, before, after, fresh, iteration, max(lengths))
+            ]
+            # As printed π_{j+1} is fixed, and l − 1 iterations come between it and π_{j+l}.
+            fewer = [max(length - 1, 0) for length in lengths]
+            proven = (
+                settled(some, *_tables(some, after), iteration + 1, fewer),
+                settled(some, *_tables(some, before), iteration, lengths),
             )
-            tables = {
-                name: jnp.repeat(
-                    table.reshape(1, len(some), some.states, some.actions), restarts, 1
-                ).reshape(1, -1, some.actions)
-                for name, table in tables.items()
-            }
-            products = _products(
-                tables,
-                many,
-                _flat(limits, restarts),
-                future[members],
-                scheme=movi,
-                iteration=iteration,
-                longest=max(lengths),
-            )
-            shape = (len(some), restarts, some.states * some.actions)
-            for_lengths = np.asarray(products)[list(lengths)].reshape(len(lengths), *shape)
-            means = np.cumsum(for_lengths, 2) / np.arange(1, restarts + 1)[:, None]
-            results.append(np.abs(means).max(-1))
+            parts.append((*estimates, *proven))
             advance(len(some))
-    return np.moveaxis(np.concatenate(results, 1), 1, 2)
+    return AssumptionCheck(*(np.concatenate(column, -1) for column in zip(*parts)))
+
+
+def _tables(mdps: FiniteMDP, tables: Any) -> tuple[np.ndarray, np.ndarray]:
+    """q and h, each [M, S, A]."""
+    shape = mdps.rewards.shape
+    return np.asarray(tables["q"]).reshape(shape), np.asarray(tables["h"]).reshape(shape)
+
+
+def _running(products: np.ndarray, members: int, restarts: int) -> np.ndarray:
+    """max_{s,a} |running mean over the restarts| of products [L, members · restarts · S, A]."""
+    each = products.reshape(len(products), members, restarts, -1)
+    means = np.cumsum(each, 2) / np.arange(1, restarts + 1)[:, None]
+    return np.moveaxis(np.abs(means).max(-1), 1, 2)
+
+
+def settled(
+    mdps: FiniteMDP, q: np.ndarray, h: np.ndarray, iteration: int, lengths: Sequence[int]
+) -> np.ndarray:
+    """Whether no sample can change π_{j+1}, …, π_{j+l}, given q_{j−1} and h_{j−1}, [L, M].
+
+    (j + l) h_{j+l−1} = j h_{j−1} + q_j + … + q_{j+l−1}. Two actions of a state differ in q_{j+i} by
+    at most d_i = max_s (range of r(s, ·)) + γ R_{i−1}, where R_i = range(r) + γ R_{i−1} bounds the
+    range of q_{j+i} and R_{−1} is the range of q_{j−1}. If in every state j times the gap between
+    the two best actions of h_{j−1} exceeds d_0 + … + d_{l−1}, all these policies are π_j:
+    P_{j+l:j+1} = P_{π_j}^l is known before ε_j, whose conditional mean is zero.
+
+    Args:
+      mdps: a batch of M.
+      q: q_{j−1}, [M, S, A].
+      h: h_{j−1}, [M, S, A].
+      iteration: j.
+      lengths: the values of l.
+    """
+    discount = np.broadcast_to(mdps.discount, (len(mdps),))
+    if mdps.actions > 1:
+        best = np.sort(h, -1)
+        gap = iteration * (best[..., -1] - best[..., -2]).min(-1)
+    else:
+        gap = np.full(len(mdps), np.inf)
+    over_all, over_actions = np.ptp(mdps.rewards, (-2, -1)), np.ptp(mdps.rewards, -1).max(-1)
+    moved, spread, proven = np.zeros(len(mdps)), np.ptp(q, (-2, -1)), {0: np.ones(len(mdps), bool)}
+    for length in range(1, max(lengths) + 1):
+        moved = moved + over_actions + discount * spread
+        spread = over_all + discount * spread
+        proven[length] = gap > moved
+    return np.stack([proven[length] for length in lengths])
 
 
 def _flat(limits: np.ndarray, copies: int) -> np.ndarray:
     return np.repeat(limits, copies, 0).reshape(-1, *limits.shape[2:])
 
 
-@partial(jax.jit, static_argnames=("scheme", "last"))
-def _history(mdp: Union, limits: Array, keys: Array, *, scheme: Scheme, last: int) -> Any:
-    """MoVI's tables after iterations 1..last."""
+def _history(mdps: FiniteMDP, keys: Array, j: int) -> tuple[Any, Any]:
+    """MoVI's tables after iteration j − 1 and after iteration j, each [1, M S, A]."""
+    device, limits = union(mdps), _flat(thresholds(mdps), 1)
+    tables = start(MOVI.algorithm, *device.rewards.shape)
+    before = _iterated(tables, device, limits, keys, jnp.asarray(1), jnp.asarray(j))
+    return before, _iterated(before, device, limits, keys, jnp.asarray(j), jnp.asarray(j + 1))
+
+
+@jax.jit
+def _iterated(tables: Any, mdp: Union, limits: Array, keys: Array, first: Array, end: Array) -> Any:
+    """The tables after iterations first, …, end − 1."""
 
     def iteration(k: Array, tables: Any) -> Any:
-        return sampled_iteration(scheme, tables, mdp, limits, keys, k, 1)[0]
+        return sampled_iteration(MOVI, tables, mdp, limits, keys, k, 1)[0]
 
-    tables = start(scheme.algorithm, *mdp.rewards.shape)
-    return jax.lax.fori_loop(1, last + 1, iteration, tables)
+    return jax.lax.fori_loop(first, end, iteration, tables)
 
 
-@partial(jax.jit, static_argnames=("scheme", "iteration", "longest"))
+def _restarted(
+    mdps: FiniteMDP, before: Any, after: Any, keys: Array, j: int, longest: int
+) -> tuple[Array, Array, Array]:
+    """The products of ``AssumptionCheck`` for l = 0..longest, each [longest + 1, M N S, A]."""
+    copies = len(keys) // len(mdps)
+
+    def repeated(table: Array) -> Array:
+        each = table.reshape(1, len(mdps), mdps.states, mdps.actions)
+        return jnp.repeat(each, copies, 1).reshape(1, -1, mdps.actions)
+
+    before, after = jax.tree.map(repeated, (before, after))
+    policy = greedy(MOVI.algorithm, before)  # π_j
+    many, limits = union(mdps, copies), _flat(thresholds(mdps), copies)
+
+    def run(tables: Any, first: int) -> Any:
+        numbers = jnp.asarray(j), jnp.asarray(first)
+        return _products(tables, policy, many, limits, keys, *numbers, longest=longest)
+
+    start, printed = run(after, j + 1)  # iteration j + 1 is the first to be run again
+    _, (assumed, one_more) = run(before, j)
+    return jnp.concatenate([start[None], printed[0][:-1]]), assumed, one_more
+
+
+@partial(jax.jit, static_argnames=("longest",))
 def _products(
     tables: Any,
+    policy: Array,
     mdp: Union,
     limits: Array,
     keys: Array,
+    j: Array,
+    first: Array,
     *,
-    scheme: Scheme,
-    iteration: int,
     longest: int,
-) -> Array:
-    """P_{j+l:j+1} ε_j for l = 0..longest, [longest + 1, N, A]."""
-    tables, error = sampled_iteration(scheme, tables, mdp, limits, keys, iteration, 1)
+) -> tuple[Array, tuple[Array, Array]]:
+    """ε, and the products of ε and of P_{π_j} ε after each of the iterations first, first + 1, …
 
-    def longer(carry: Any, k: Array) -> Any:
-        tables, product = carry
-        product = applied(mdp, greedy(scheme.algorithm, tables), product)  # π_k, of iteration k
-        tables, _ = sampled_iteration(scheme, tables, mdp, limits, keys, k, 1)
-        return (tables, product), product
+    ε = T̂_{π_j} q − T_{π_j} q, where q is the table that the restart begins with and T̂ has the
+    samples of iteration ``first``. Iteration k multiplies by P_{π_k} if k > j, and changes the
+    tables: P_{j+l:j+1} ε stands at row l if first = j, and at row l − 1 if first = j + 1.
+    """
+    v = select(tables["q"][0], policy)
+    read = from_samples(sample(mdp, limits, keys, first, 1))
+    error = mdp.discount * (read(v) - exactly(mdp)(v))
 
-    steps = iteration + jnp.arange(1, longest + 1)
-    _, products = jax.lax.scan(longer, (tables, error), steps)
-    return jnp.concatenate([error[None], products])
+    def iteration(carry: Any, k: Array) -> Any:
+        tables, xs = carry
+        own = greedy(MOVI.algorithm, tables)  # π_k
+        xs = tuple(jnp.where(k > j, applied(mdp, own, x), x) for x in xs)
+        tables, _ = sampled_iteration(MOVI, tables, mdp, limits, keys, k, 1)
+        return (tables, xs), xs
+
+    begin = (tables, (error, applied(mdp, policy, error)))
+    return error, jax.lax.scan(iteration, begin, first + jnp.arange(longest + 1))[1]

@@ -5,16 +5,20 @@ with the errors ε_1..ε_n. AVI's bounds π_n with ε_1..ε_{n−1}. The stateme
 π_n is greedy with respect to the table *after* n iterations, bounds our π_{n+1} with ε_1..ε_n.
 
 Functions take a batch of M MDPs and return [K, M] (component-wise ones [K, M, S, A]), row n − 1
-being iteration n.
+being iteration n. Each refuses a run of a scheme or of a β_k that its statement is not proven for;
+``unproven=True`` computes the formula all the same.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from movi.errors import UserError
 from movi.mdp import FiniteMDP, resolvent, weighted_norm
 from movi.mdp.exact import DIRECT, certain_optimum
 from movi.planning.errors import Trace, WeightedNorms, cumulative, error_sums
+from movi.schedules import Mean
 
 
 def largest_value(mdps: FiniteMDP) -> np.ndarray:
@@ -22,7 +26,25 @@ def largest_value(mdps: FiniteMDP) -> np.ndarray:
     return np.abs(mdps.rewards).max((-2, -1)) / (1 - mdps.discount)
 
 
-def theorem_1(mdps: FiniteMDP, run: Trace, optimal: np.ndarray | None = None) -> np.ndarray:
+def _check_proven(statement: str, run: Trace, schemes: Sequence[str], unproven: bool) -> None:
+    """Refuse a run that a statement is not about."""
+    if unproven:
+        return
+    algorithm, beta = run.scheme
+    name, rate = algorithm.name, f" with β_k = {beta}" if algorithm.uses_beta else ""
+    if name not in schemes or (algorithm.uses_beta and beta != Mean()):
+        expected = " or ".join(schemes)
+        if "movi" in schemes:
+            expected += " with β_k = k/(k+1)"
+        raise UserError(
+            f"run: {statement} is not proven for {name}{rate}, expected {expected}; "
+            "unproven=True computes it all the same"
+        )
+
+
+def theorem_1(
+    mdps: FiniteMDP, run: Trace, optimal: np.ndarray | None = None, *, unproven: bool = False
+) -> np.ndarray:
     """Theorem 1 (th:bound): q* − q_{π_n} ≤ this, component by component, [K, M, S, A].
 
     1/n [(I − γP_{π*})⁻¹ (E_n + q_n − q_0)
@@ -30,6 +52,7 @@ def theorem_1(mdps: FiniteMDP, run: Trace, optimal: np.ndarray | None = None) ->
 
     ``optimal`` are optimal policies [M, S], if known already. For MoVI with β_k = k/(k+1).
     """
+    _check_proven("Theorem 1", run, ("movi",), unproven)
     if optimal is None:
         optimal = certain_optimum(mdps).policy
     sums = error_sums(mdps, run)
@@ -45,19 +68,32 @@ def theorem_1(mdps: FiniteMDP, run: Trace, optimal: np.ndarray | None = None) ->
 
 
 def corollary_1(
-    mdps: FiniteMDP, run: Trace, norms: WeightedNorms, concentrability: Any, nu: Any = None
+    mdps: FiniteMDP,
+    run: Trace,
+    norms: WeightedNorms,
+    concentrability: Any,
+    nu: Any = None,
+    *,
+    unproven: bool = False,
 ) -> np.ndarray:
-    """Corollary 1 (th:bound-1mu): ‖q* − q_{π_n}‖_{1,μ} ≤ this, from q_0 = 0.
+    """Corollary 1 (th:bound-1mu): ‖q* − q_{π_n}‖_{p,μ} ≤ this, from q_0 = 0, for p of ``norms``.
 
-    C / (n (1 − γ)) (‖E_n‖_{1,ν} + Σ_{j<k} γ^j ‖E'_{k,j}‖_{1,ν} + 2 q_max), with C from
-    :func:`concentrability` of the same μ and ν (uniform ν by default).
+    C^{1/p} / (n (1 − γ)) (‖E_n‖_{p,ν} + Σ_{j<k} γ^j ‖E'_{k,j}‖_{p,ν} + 2 q_max), with C from
+    :func:`concentrability` of the same μ and ν (uniform ν by default). The paper states p = 1 and
+    says that the ℓ_p form is derived similarly: with D = (1 − γ)(I − γP_π)⁻¹, whose rows are
+    distributions, Jensen gives ‖D f‖_{p,μ}^p ≤ μ D |f|^p = d_{π,μ} |f|^p ≤ C ‖f‖_{p,ν}^p, and
+    Minkowski adds up the terms. As C ≥ 1 it may stand before 2 q_max as well, as in the paper.
     """
-    errors = weighted_norm(cumulative(run.errors), 1, nu)
-    return np.asarray(concentrability) * _momentum(mdps, errors + norms.l1)
+    _check_proven("Corollary 1", run, ("movi",), unproven)
+    errors = weighted_norm(cumulative(run.errors), norms.p, nu)
+    return np.asarray(concentrability) ** (1 / norms.p) * _momentum(mdps, errors + norms.lp)
 
 
-def supremum(mdps: FiniteMDP, run: Trace, norms: WeightedNorms) -> np.ndarray:
+def supremum(
+    mdps: FiniteMDP, run: Trace, norms: WeightedNorms, *, unproven: bool = False
+) -> np.ndarray:
     """The sup-norm bound (eq:supremum): ‖q* − q_{π_n}‖∞ ≤ this, from q_0 = 0."""
+    _check_proven("the sup-norm bound", run, ("movi",), unproven)
     return _momentum(mdps, weighted_norm(cumulative(run.errors), np.inf) + norms.sup)
 
 
@@ -66,15 +102,20 @@ def _momentum(mdps: FiniteMDP, errors: np.ndarray) -> np.ndarray:
     return (errors + 2 * largest_value(mdps)) / (n * (1 - mdps.discount))
 
 
-def approximate_value_iteration(mdps: FiniteMDP, run: Trace) -> np.ndarray:
+def approximate_value_iteration(
+    mdps: FiniteMDP, run: Trace, *, unproven: bool = False
+) -> np.ndarray:
     """AVI's bound (eq:vi-bound): ‖q* − q_{π_n}‖∞ ≤ 2γⁿ q_max + 2γ max_{j<n} ‖ε_j‖∞ / (1 − γ)²."""
+    _check_proven("the bound of AVI", run, ("avi",), unproven)
     sizes = weighted_norm(run.errors, np.inf)
     largest = np.maximum.accumulate(np.concatenate([np.zeros_like(sizes[:1]), sizes[:-1]]))
     n, discount = np.arange(1, len(sizes) + 1)[:, None], mdps.discount
     return 2 * discount**n * largest_value(mdps) + 2 * discount * largest / (1 - discount) ** 2
 
 
-def speedy_and_policy_programming(mdps: FiniteMDP, run: Trace) -> np.ndarray:
+def speedy_and_policy_programming(
+    mdps: FiniteMDP, run: Trace, *, unproven: bool = False
+) -> np.ndarray:
     """The bound of SQL and DPP (Section 6): ‖q* − q_{π_{n+1}}‖∞ ≤ this.
 
     2γ / (n (1 − γ)) (Σ_{j≤n} γ^{n−j} ‖E_j‖∞ + 8γ q_max / (1 − γ)).
@@ -82,6 +123,7 @@ def speedy_and_policy_programming(mdps: FiniteMDP, run: Trace) -> np.ndarray:
     Read for the policy *used in* iteration n it is false: without errors and for small γ, an
     arbitrary first policy loses 2γ q_max, the bound is 16γ² q_max / (1 − γ)²; `docs/theory.md`.
     """
+    _check_proven("the bound of SQL and DPP", run, ("sql", "dpp"), unproven)
     sizes = weighted_norm(cumulative(run.errors), np.inf)
     discounted, total = np.empty_like(sizes), np.zeros(sizes.shape[1])
     for j, size in enumerate(sizes):

@@ -176,12 +176,14 @@ class WeightedNorms(NamedTuple):
     """Σ_{j<k} γ^j ‖E'_{k,j}‖ for n = 1..K with k = n − 1, [K, M].
 
     Attributes:
-      l1: in ‖·‖_{1,ν}.
+      lp: in ‖·‖_{p,ν}.
       sup: in ‖·‖∞.
+      p: of ``lp``; 1 in the paper.
     """
 
-    l1: np.ndarray
+    lp: np.ndarray
     sup: np.ndarray
+    p: float = 1.0
 
 
 def _aged(mdp: Union, aged: Array, policy: Array, error: Array) -> Array:
@@ -200,9 +202,14 @@ def _flat(run: Trace) -> tuple[np.ndarray, np.ndarray]:
 
 
 def weighted_error_norms(
-    mdps: FiniteMDP, run: Trace, *, nu: np.ndarray | None = None, precision: float = 1e-8
+    mdps: FiniteMDP,
+    run: Trace,
+    *,
+    p: float = 1.0,
+    nu: np.ndarray | None = None,
+    precision: float = 1e-8,
 ) -> WeightedNorms:
-    """The sums of norms of the weighted errors E'_{k,j}, at every k.
+    """The sums of norms of the weighted errors E'_{k,j}, at every k, in ‖·‖_{p,ν} and ‖·‖∞.
 
     With x_i = (I − γ P_{π_i}) ε_i, E'_{k,j} loses P_{i+j:i+1} x_i, i = k − j, at each k: all ages j
     move on by one product with P_{π_k}. That is J products an iteration and 2 J vectors, where J
@@ -211,6 +218,8 @@ def weighted_error_norms(
     *added*: the result is an upper bound, above the exact sum by that share only. MDPs are done
     side by side, one thread per core: none of these products is large enough to be split itself.
     """
+    if not 1 <= p < np.inf:
+        raise UserError(f"p: {p}, expected a number of at least 1 (the sup norm is always given)")
     iterations, members = run.errors.shape[:2]
     discount = float(np.max(mdps.discount))
     ages = iterations
@@ -224,24 +233,33 @@ def weighted_error_norms(
         begin, end = int(which[0]), int(which[-1]) + 1
         part = run._replace(policies=run.policies[:, begin:end], errors=run.errors[:, begin:end])
         with jax.enable_x64(True):  # a setting of the thread
-            l1, sup = _weighted_error_norms(
+            lp, sup = _weighted_error_norms(
                 union(mdps[begin:end]),
                 *_flat(part),
                 np.asarray(weights),
+                p=float(p),
                 ages=max(1, ages),
                 members=end - begin,
             )
-            return np.asarray(l1), np.asarray(sup)
+            return np.asarray(lp), np.asarray(sup)
 
     cores = min(members, os.cpu_count() or 1)
     with ThreadPoolExecutor(cores) as pool:
         parts = list(pool.map(some, np.array_split(np.arange(members), cores)))
-    return WeightedNorms(*(np.concatenate(column, 1) for column in zip(*parts)))
+    lp, sup = (np.concatenate(column, 1) for column in zip(*parts))
+    return WeightedNorms(lp, sup, float(p))
 
 
-@partial(jax.jit, static_argnames=("ages", "members"))
+@partial(jax.jit, static_argnames=("p", "ages", "members"))
 def _weighted_error_norms(
-    mdp: Union, policies: Array, errors: Array, weights: Array, *, ages: int, members: int
+    mdp: Union,
+    policies: Array,
+    errors: Array,
+    weights: Array,
+    *,
+    p: float,
+    ages: int,
+    members: int,
 ) -> tuple[Array, Array]:
     discount = jnp.broadcast_to(mdp.discount[:, 0], mdp.rewards.shape[:1])
     gamma = discount.reshape(members, -1)[:, 0]
@@ -256,10 +274,11 @@ def _weighted_error_norms(
         tail = jnp.maximum(gamma**ages - gamma**k, 0) / (1 - gamma)  # of the ages J ≤ j < k
         magnitudes = jnp.abs(per_member(sums))
         sup = jnp.sum(powers * jnp.max(magnitudes, (1, 2)), -1)
-        l1 = jnp.sum(powers * jnp.einsum("sa,msaj->mj", weights, magnitudes), -1)
+        means = jnp.einsum("sa,msaj->mj", weights, magnitudes if p == 1 else magnitudes**p)
+        lp = jnp.sum(powers * (means if p == 1 else means ** (1 / p)), -1)
         aged = _aged(mdp, aged, policy, error)
         more = sizes + jnp.max(jnp.abs(per_member(aged[..., 0])), (1, 2))
-        return (aged, sums - aged, more), (l1 + tail * sizes, sup + tail * sizes)
+        return (aged, sums - aged, more), (lp + tail * sizes, sup + tail * sizes)
 
     zero = jnp.zeros((*mdp.rewards.shape, ages))
     first = (zero, zero, jnp.zeros(members))

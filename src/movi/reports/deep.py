@@ -50,6 +50,8 @@ class Variant:
     """Its look."""
     beta: float | None = None
     """Its β if that is constant."""
+    sign: str | None = None
+    """Of Deep SQL: "sql" for Speedy Q-learning's own, "printed" for the appendix's."""
     main: bool = True
     """Not one that differs from another in its schedule of β alone: those have their own figure."""
 

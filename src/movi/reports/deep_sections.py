@@ -111,7 +111,7 @@ def _entries(results: Results, game: str | None) -> tuple[Entry, ...]:
             if variant.label in alone
         ),
         Entry(deep_figures.joint, rest),
-        Entry(deep_figures.influence_of_beta, (deep_verdicts.beta_slows_then_helps,)),
+        Entry(deep_figures.influence_of_beta, deep_verdicts.about_beta(results)),
     )
 
 

@@ -20,7 +20,15 @@ from movi.reports.series import (
     cycled,
     scheme_style,
 )
-from movi.reports.tables import Assumption, Bounds, Compare
+from movi.reports.tables import (
+    ASSUMED,
+    ONE_MORE,
+    PRINTED,
+    Array,
+    Assumptions,
+    Bounds,
+    Compare,
+)
 from movi.reports.verdicts import constant_betas
 
 # Only letters that the figures' font has: one that is missing (‖, ₁, a bar over ε) would turn the
@@ -80,34 +88,80 @@ def schemes_std(data: Compare) -> LineFigure:
     )
 
 
-def _assumption(data: Assumption, which: str, name: str, title: str, short: str) -> LineFigure:
-    curves = data.mean if which == "mean" else data.std
+def _guide(n: Array, highest: float) -> Curve:
+    """How a mean of centred errors falls."""
+    return Curve(Style("slope −1/2", MUTED), 1.35 * highest * np.sqrt(n[0] / n))
+
+
+def _as_printed(data: Assumptions, which: str, name: str, short: str) -> LineFigure | None:
+    parts = data.of(PRINTED)
+    if not parts:
+        return None
+    j, part = next(iter(parts.items()))  # the smallest
+    curves = part.mean if which == "mean" else part.std
     styles = {
         steps: Style(f"l = {steps}", *((INK, ()) if i == 0 else cycled(i)))
         for i, steps in enumerate(curves)
     }
-    highest = max(float(curve[0]) for curve in curves.values())
-    guide = Curve(Style("slope −1/2", MUTED), 1.35 * highest * np.sqrt(data.n[0] / data.n))
+    words = "mean" if which == "mean" else "standard deviation"
     return LineFigure(
         name=name,
-        title=title,
-        subtitle=f"{'mean' if which == 'mean' else 'standard deviation'} over MDPs of ε(l, N)",
+        title=f"The assumption check as printed: {'mean' if which == 'mean' else 'spread'}",
+        subtitle=f"{words} over MDPs of ε(l, N), restarted from q after j = {j:,} iterations",
         x_title="number of restarts N",
         y_title=f"{short} of ε(l, N)",
-        x=data.n,
+        x=part.n,
         curves=tuple(Curve(styles[steps], curve) for steps, curve in curves.items()),
-        guide=guide,
+        guide=_guide(part.n, max(float(curve[0]) for curve in curves.values())),
     )
 
 
-def assumption_mean(data: Assumption) -> LineFigure:
+def assumption_mean(data: Assumptions) -> LineFigure | None:
     """Section 7.1, "Evolution of the empirical weighted average error"."""
-    return _assumption(data, "mean", "assumption_mean", "The assumption: mean error", "mean")
+    return _as_printed(data, "mean", "assumption_mean", "mean")
 
 
-def assumption_std(data: Assumption) -> LineFigure:
+def assumption_std(data: Assumptions) -> LineFigure | None:
     """Appendix, the same: standard deviation over Garnets."""
-    return _assumption(data, "std", "assumption_std", "The assumption: spread", "std")
+    return _as_printed(data, "std", "assumption_std", "std")
+
+
+def _by_j(data: Assumptions, product: tuple[str, str], name: str, title: str) -> LineFigure | None:
+    """The smallest l > 0 at every j, and l = 0 beside it, which is centred for certain."""
+    parts = data.of(product)
+    lengths = [steps for part in parts.values() for steps in part.mean if steps > 0]
+    if not lengths or len({part.n.size for part in parts.values()}) > 1:
+        return None
+    steps = min(lengths)
+    first = next(iter(parts))
+    curves = []
+    if 0 in parts[first].mean:
+        curves.append(Curve(Style(f"l = 0, j = {first:,}", INK), parts[first].mean[0]))
+    for i, (j, part) in enumerate(parts.items(), start=1):
+        if steps in part.mean:
+            curves.append(Curve(Style(f"l = {steps}, j = {j:,}", *cycled(i)), part.mean[steps]))
+    return LineFigure(
+        name=name,
+        title=title,
+        subtitle="mean over MDPs of ε(l, N), iteration j repeated from the tables before it",
+        x_title="number of restarts N",
+        y_title="mean of ε(l, N)",
+        x=parts[first].n,
+        curves=tuple(curves),
+        guide=_guide(parts[first].n, max(float(curve.values[0]) for curve in curves)),
+    )
+
+
+def assumption_assumed(data: Assumptions) -> LineFigure | None:
+    """Ours: the check with Assumption 1's own indices, by j."""
+    title = "The assumption's own indices: what j changes"
+    return _by_j(data, ASSUMED, "assumption_assumed", title)
+
+
+def assumption_one_more(data: Assumptions) -> LineFigure | None:
+    """Ours: with one kernel more, which Proposition 1 needs."""
+    title = "One kernel more, as Proposition 1 needs it"
+    return _by_j(data, ONE_MORE, "assumption_one_more", title)
 
 
 def _present(data: Bounds, pair: Bound) -> bool:

@@ -205,6 +205,7 @@ def _variants(configs: Mapping[tuple[str, str], Config]) -> tuple[Variant, ...]:
                 algorithm,
                 Style(text, *look),
                 config.beta if config.beta_schedule == "constant" else None,
+                config.sign if algorithm == "deep-sql" else None,
                 main=not (own and alike(config, first[principal[algorithm]])),
             )
         )

@@ -31,7 +31,7 @@ from movi.reports.references import read_references
 from movi.reports.sections import SECTIONS, Loaded, PageTable, Section
 from movi.reports.series import DARK, INK, MUTED
 from movi.reports.tables import Provenance
-from movi.reports.verdicts import Verdict
+from movi.reports.verdicts import Finding, Verdict
 from movi.version import __version__
 
 FIGURES = "figures"
@@ -59,12 +59,17 @@ _MARKS = {True: ("yes", "✓"), False: ("no", "✗"), None: ("open", "?")}
 
 @dataclass(frozen=True)
 class Part:
-    """A figure with its verdicts."""
+    """A figure with what is said about it."""
 
     figure: Figure
     """What is drawn."""
-    verdicts: tuple[Verdict, ...]
-    """What is concluded."""
+    verdicts: tuple[Verdict | Finding, ...]
+    """The paper's claims, judged; and what else is seen, described."""
+
+    @property
+    def judged(self) -> list[Verdict]:
+        """The verdicts alone."""
+        return [said for said in self.verdicts if isinstance(said, Verdict)]
 
 
 @dataclass(frozen=True)
@@ -177,8 +182,8 @@ def write_report(
     return out
 
 
-def draw(directory: Path, made_by: str) -> tuple[list[Path], list[Verdict]]:
-    """Draw the figures of one command's results into them; the files, and the verdicts."""
+def draw(directory: Path, made_by: str) -> tuple[list[Path], list[Verdict | Finding]]:
+    """Draw the figures of one command's results into them; the files, and what is said of them."""
     _check(directory)
     sections = [section for section in SECTIONS if section.made_by == made_by]
     chapters = _something(directory, [_read_chapter(directory, section) for section in sections])
@@ -191,7 +196,7 @@ def render(chapters: Sequence[Chapter], beside: Path, formats: Sequence[str] = F
     """The page's HTML; links are relative to the directory ``beside``."""
     shown = [chapter for chapter in chapters if chapter.parts or chapter.problems]
     missing = [chapter for chapter in chapters if not (chapter.parts or chapter.problems)]
-    verdicts = [v for chapter in shown for part in chapter.parts for v in part.verdicts]
+    verdicts = [v for chapter in shown for part in chapter.parts for v in part.judged]
     body = "".join(_chapter(chapter, beside, formats) for chapter in shown)
     absent = "".join(
         f"<li>{_text(c.section.title)}: run <code>{_text(c.section.made_by)}</code></li>"
@@ -228,7 +233,7 @@ script-src 'unsafe-inline' 'unsafe-eval'; img-src data:">
 <div class="top"><h1>Momentum in Reinforcement Learning: the results</h1>
 <button id="theme" type="button" hidden>Theme</button></div>
 <p class="lead">What the paper claims, what these runs show, and the verdict computed from the \
-data. {summary}</p>
+data. A verdict stands only where the paper makes a statement, and quotes it. {summary}</p>
 </header>
 <main id="main">
 {contents}
@@ -250,7 +255,8 @@ def _text(value: object) -> str:
 
 def _prose(value: str) -> str:
     """Text with the paper's indices (q_π, β_k) set as such."""
-    return re.sub(r"\b([qβπε])_([jkπ])\b", r"\1<sub>\2</sub>", _text(value))
+    text = re.sub(r"\b([qβπεhP])_\{([jkl+:−0-9]+)\}", r"\1<sub>\2</sub>", _text(value))
+    return re.sub(r"\b([qβπεhF])_(?:\{(j−1)\}|([jkπ])\b)", r"\1<sub>\2\3</sub>", text)
 
 
 def _asset(name: str) -> str:
@@ -313,7 +319,7 @@ def _contents(chapters: Sequence[Chapter]) -> str:
     for chapter in chapters:
         entries = "".join(
             f'<li class="entry"><a href="#{_text(part.figure.name)}">{_text(part.figure.title)}</a>'
-            f"<span>{' '.join(_badge(verdict) for verdict in part.verdicts)}</span></li>"
+            f"<span>{' '.join(_badge(verdict) for verdict in part.judged)}</span></li>"
             for part in chapter.parts
         )
         name, title = _text(chapter.section.name), _text(chapter.section.title)
@@ -385,7 +391,7 @@ def _part(part: Part, formats: Sequence[str]) -> str:
             f"{_themed_svg(figure)}</div>",
             f"<figcaption>{_text(figure.caption)}</figcaption>",
             "</figure>",
-            *(_verdict(verdict) for verdict in part.verdicts),
+            *(_said(said) for said in part.verdicts),
             f'<p class="files">Figure for print: {files}</p>' if files else "",
             f'<script type="application/json" data-plot="plot-{name}">{_themed_spec(figure)}'
             "</script>",
@@ -394,7 +400,13 @@ def _part(part: Part, formats: Sequence[str]) -> str:
     )
 
 
-def _verdict(verdict: Verdict) -> str:
+def _said(said: Verdict | Finding) -> str:
+    if isinstance(said, Finding):
+        return (
+            f'<div class="verdict"><dl><dt>About</dt><dd>{_prose(said.about)}</dd>'
+            f"<dt>Seen</dt><dd>{_prose(said.seen)}</dd></dl></div>"
+        )
+    verdict = said
     kind, _ = _MARKS[verdict.confirmed]
     return (
         f'<div class="verdict {kind}"><dl><dt>Claim</dt><dd>{_prose(verdict.claim)}</dd>'

@@ -160,6 +160,9 @@ SCHEME_BOUNDS: Mapping[str, str] = {
 MEAN_BETA_LOSS = "loss_sup"
 """The loss of MoVI with β_k = k/(k+1)."""
 
+AVI_LOSS = "avi_loss_sup"
+"""The loss of AVI."""
+
 CONSTANT_BETA_PREFIX = "constant_beta_loss_"
 """What precedes β in the name of the column with the loss of MoVI with that constant β."""
 

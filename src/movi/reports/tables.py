@@ -46,7 +46,7 @@ class Compare:
 
 @dataclass(frozen=True)
 class Assumption:
-    """``assumption.csv``: the estimate ε̄_{l,N} over MDPs."""
+    """A part of ``assumption.csv``: the estimate ε̄_{l,N} over MDPs, of one reading at one j."""
 
     n: Array
     """N, strictly increasing."""
@@ -54,6 +54,28 @@ class Assumption:
     """By l: the mean over MDPs at each N."""
     std: Mapping[int, Array]
     """By l: the standard deviation over MDPs."""
+    settled: Mapping[int, float]
+    """By l: the share of MDPs on which what is estimated is proven to be zero."""
+
+
+PRINTED = ("printed", "j+1")
+"""The check as Section 7.1 prints it: restarted from q_j and h_j."""
+ASSUMED = ("assumed", "j+1")
+"""The check as Assumption 1 has it: iteration j itself is repeated."""
+ONE_MORE = ("assumed", "j")
+"""The same with P_{π_j} as well: P_{j+l:j} ε_j."""
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """``assumption.csv``: by reading, lowest index of the product, and j."""
+
+    parts: Mapping[tuple[str, str], Mapping[int, Assumption]]
+    """By ``PRINTED``, ``ASSUMED`` and ``ONE_MORE``; then by j, increasing."""
+
+    def of(self, product: tuple[str, str]) -> Mapping[int, Assumption]:
+        """By j; nothing if the file does not have it."""
+        return self.parts.get(product, {})
 
 
 @dataclass(frozen=True)
@@ -185,20 +207,49 @@ def read_compare(path: Path) -> Compare:
     )
 
 
-def read_assumption(path: Path) -> Assumption:
-    """``assumption.csv``: l, n, mean, std."""
-    table = read_table(path, ("l", "n", "mean", "std"))
-    _check_norms(table, ("mean", "std"))
-    ls, n, mean, std = (table.numbers[name] for name in ("l", "n", "mean", "std"))
-    bad = ~np.isfinite(ls) | (ls < 0) | (ls != np.floor(ls))
-    if bad.any():
-        raise UserError(f"{path}: column 'l': {float(ls[bad][0])!r}, expected a whole number")
-    rows = {int(value): ls == value for value in np.unique(ls)}
-    return Assumption(
-        _same_grid(table, "n", {value: n[row] for value, row in rows.items()}, "l ="),
-        {value: mean[row] for value, row in rows.items()},
-        {value: std[row] for value, row in rows.items()},
+def read_assumption(path: Path) -> Assumptions:
+    """``assumption.csv``: reading, lowest, j, l, n, mean, std, settled."""
+    numbers = ("j", "l", "n", "mean", "std", "settled")
+    table = read_table(path, numbers, words=("reading", "lowest"))
+    _check_norms(table, ("mean", "std", "settled"))
+    _check_words(table, "reading", ("printed", "assumed"))
+    _check_words(table, "lowest", ("j+1", "j"))
+    for name, least in (("j", 1), ("l", 0)):
+        values = table.numbers[name]
+        bad = ~np.isfinite(values) | (values < least) | (values != np.floor(values))
+        if bad.any():
+            value = float(values[bad][0])
+            raise UserError(f"{path}: column {name!r}: {value!r}, expected a whole number")
+    products = np.array([*zip(table.words["reading"], table.words["lowest"])])
+    parts: dict[tuple[str, str], dict[int, Assumption]] = {}
+    for reading, lowest in dict.fromkeys(map(tuple, products.tolist())):
+        own = (products == (reading, lowest)).all(1)
+        parts[reading, lowest] = {
+            int(j): _assumption(table, own & (table.numbers["j"] == j))
+            for j in np.unique(table.numbers["j"][own])
+        }
+    return Assumptions(parts)
+
+
+def _assumption(table: Table, rows: NDArray[np.bool_]) -> Assumption:
+    ls, n, mean, std, settled = (
+        table.numbers[name][rows] for name in ("l", "n", "mean", "std", "settled")
     )
+    by_l = {int(value): ls == value for value in np.unique(ls)}
+    return Assumption(
+        _same_grid(table, "n", {value: n[row] for value, row in by_l.items()}, "l ="),
+        {value: mean[row] for value, row in by_l.items()},
+        {value: std[row] for value, row in by_l.items()},
+        {value: float(settled[row][0]) for value, row in by_l.items()},
+    )
+
+
+def _check_words(table: Table, name: str, expected: Sequence[str]) -> None:
+    for word in table.words[name]:
+        if word not in expected:
+            raise UserError(
+                f"{table.path}: column {name!r}: {word!r}, expected one of {_listed(expected)}"
+            )
 
 
 def read_bounds(path: Path) -> Bounds:

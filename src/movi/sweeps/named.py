@@ -19,7 +19,7 @@ ALGORITHMS = tuple(map(Variant, ("dqn", "momentum-dqn", "deep-sql", "deep-dpp"))
 """The paper's four."""
 
 PRINTED = Variant("deep-sql", "deep-sql (printed)", options=(("sign", "printed"),))
-"""Deep SQL with the sign that the appendix prints."""
+"""Deep SQL with the sign that the appendix prints, which the paper's statements are about."""
 
 BETAS = (
     Variant("dqn"),
@@ -124,7 +124,8 @@ def _minatar(name: str, scale: str, variants: tuple[Variant, ...], seeds: dict[s
 
 def _paper_atari(scale: str) -> Sweep:
     games = {"quick": BETA_GAMES, "laptop": ("Asterix", "Breakout", "Seaquest"), "paper": GAMES}
-    return _atari("paper-atari", scale, ALGORITHMS, games, {"quick": 1, "laptop": 2, "paper": 5})
+    variants = (*ALGORITHMS, PRINTED)
+    return _atari("paper-atari", scale, variants, games, {"quick": 1, "laptop": 2, "paper": 5})
 
 
 def _paper_beta(scale: str) -> Sweep:
@@ -161,7 +162,7 @@ def named_sweep(name: str, scale: str) -> Sweep:
 
     >>> sweep = named_sweep("paper-atari", "paper")
     >>> sweep.runs, sweep.steps, sweep.cells[0].env, sweep.cells[0].label
-    (400, 20000000000, 'ALE/Amidar-v5', 'dqn')
+    (500, 25000000000, 'ALE/Amidar-v5', 'dqn')
     """
     if name not in NAMED:
         raise UserError(

@@ -135,7 +135,7 @@ class Evaluate:
     episodes: int = 100
     """How many."""
     epsilon: float | None = None
-    """Probability of a random action; None: what the run's config says (paper: 0.001)."""
+    """Probability of a random action; None: what the run's config says (Dopamine: 0.001)."""
     seed: int = 0
     """Of the environments and the random actions."""
     num_envs: int = 10

@@ -28,16 +28,16 @@ class Config:
     environment, trained on in compiled code: MinAtar/Breakout (Asterix, Freeway, Seaquest,
     SpaceInvaders) or gymnax/CartPole-v1."""
     preset: str = "control"
-    """Where the other fields' defaults come from: control (small environments), paper (the paper's
-    2019 Dopamine DQN), modern (Adam and squared error), minatar (the DQN of MinAtar's authors) or
-    minatar-published (a published study's, with greedy evaluations).
-    Compare algorithms within one preset."""
+    """Where the other fields' defaults come from: control (small environments), paper (Dopamine's
+    DQN of 2019, the paper's baseline), modern (Adam and squared error), minatar (the DQN of
+    MinAtar's authors) or minatar-published (a published study's, with greedy evaluations). Compare
+    algorithms within one preset."""
     seed: int = 0
     """Of everything random in the run."""
     steps: int = 100_000
-    """Length of the run, in agent steps (paper: 50,000,000 = 200 iterations of 250,000)."""
+    """Length of the run, in agent steps (Dopamine: 50,000,000 = 200 iterations of 250,000)."""
     num_envs: int = 1
-    """Environments that step together; updates per agent step stay the same (paper: 1)."""
+    """Environments that step together; updates per agent step stay the same (Dopamine: 1)."""
     iteration_steps: int = 5_000
     """Agent steps per row of metrics, an "iteration" (paper: 250,000)."""
     save_every: int = 10_000
@@ -51,7 +51,7 @@ class Config:
     replay_capacity: int = 100_000
     """Transitions kept (paper: 1,000,000)."""
     learning_starts: int = 1_000
-    """Learn once more than this many transitions are stored (paper: 20,000)."""
+    """Learn once more than this many transitions are stored (Dopamine: 20,000)."""
     batch_size: int = 128
     """Transitions per minibatch (paper: 32)."""
     shared_batch: bool = False
@@ -59,16 +59,17 @@ class Config:
     update_period: int = 2
     """F: agent steps per update (paper: 4)."""
     sync_period: int = 200
-    """C: agent steps between two synchronisations of the lagged networks (paper: 8,000)."""
+    """C: agent steps between two synchronisations of the lagged networks (paper: 8,000 in a table,
+    25,000 in the text)."""
 
     epsilon_warmup: int = 1_000
-    """Agent steps with exploration ε = 1 (paper: 20,000)."""
+    """Agent steps with exploration ε = 1 (Dopamine: 20,000)."""
     epsilon_decay: int = 10_000
     """Agent steps in which ε falls linearly from 1 to its final value (paper: 250,000)."""
     epsilon_final: float = 0.05
     """ε from then on (paper: 0.01)."""
     evaluation_epsilon: float = 0.001
-    """ε in evaluation (paper's code base: 0.001)."""
+    """ε in evaluation (Dopamine: 0.001)."""
     evaluation_episodes: int = 10
     """Episodes of the evaluation at the end of the run; 0 for none."""
     evaluate_every: int = 0
@@ -81,8 +82,8 @@ class Config:
     """β_k of Momentum-DQN and Deep SQL. rate-updates: n/(n+1) with n = ⌊k/κ⌋ (paper); constant: β;
     heuristic: 0.1 n, at most 0.9 (appendix); mean: k/(k+1)."""
     kappa: int | None = None
-    """κ: agent steps between two changes of β; None: a twentieth of the run, which is the paper's
-    share (paper: 2,500,000)."""
+    """κ: agent steps between two changes of β (paper: 2,500,000); None: a twentieth of the run, as
+    2,500,000 is of Dopamine's 50,000,000."""
     beta: float = 0.5
     """β of the constant schedule (appendix: 0.1, 0.5, 0.9)."""
     sign: Literal["sql", "printed"] = "sql"
@@ -94,19 +95,19 @@ class Config:
     hidden: tuple[int, ...] = (64, 64)
     """Widths of the hidden layers of an mlp."""
     padding: Literal["SAME", "VALID"] = "SAME"
-    """Padding of the nature network's convolutions (paper's code base: SAME)."""
+    """Padding of the nature network's convolutions (Dopamine: SAME)."""
     loss: Literal["huber", "squared"] = "squared"
-    """Of the regression; the minibatch's mean (paper prints squares; its code base: huber)."""
+    """Of the regression; the minibatch's mean (the paper prints squares; Dopamine: huber)."""
     optimiser: Literal["rmsprop", "adam", "sgd"] = "adam"
-    """rmsprop: centred, decay 0.95, as the paper's code base had it (paper: rmsprop)."""
+    """rmsprop: centred, decay 0.95, as Dopamine had it (paper: rmsprop)."""
     learning_rate: float = 1e-3
     """Step size of the optimiser (paper: 0.00025)."""
     optimiser_epsilon: float = 3.125e-4
-    """ε of the optimiser; in rmsprop inside the root (paper's code base: 0.00001)."""
+    """ε of the optimiser; in rmsprop inside the root (Dopamine: 0.00001)."""
     reward_clip: float | None = None
-    """Learn from rewards clipped to ± this; scores stay raw (paper: 1)."""
+    """Learn from rewards clipped to ± this; scores stay raw (Dopamine: 1)."""
     timeouts_are_terminal: bool = False
-    """Treat a truncated episode as terminated, as old Dopamine did (here: it bootstraps)."""
+    """Treat a truncated episode as terminated, as old Dopamine did (otherwise it bootstraps)."""
 
     def __post_init__(self) -> None:
         """Checks every field."""
