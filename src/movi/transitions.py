@@ -21,3 +21,29 @@ class Transition(NamedTuple):
     reward: Array
     discount: Array
     next_observation: Array
+
+
+class Horizon(NamedTuple):
+    """How far the transitions that a replay gives reach: n steps, as many as are in the episode.
+
+    With m = n, or fewer where the episode ends before (s_t is the first of the window's states):
+
+        (s_t, a_t, Σ_{i<m} γ^i r_{t+i}, γ^m or 0 if s_{t+m} is terminal, s_{t+m})
+
+    Attributes:
+      steps: n; with 1 a replay gives the transitions as they are stored.
+      num_envs: environments whose transitions come in turn, one of each at the most.
+      reward_clip: with n > 1, clips every reward to ± this before it is summed.
+    """
+
+    steps: int = 1
+    num_envs: int = 1
+    reward_clip: float | None = None
+
+    @property
+    def unripe(self) -> int:
+        """How many of the newest transitions are not sampled: their s_{t+n} may be yet to come."""
+        return (self.steps - 1) * self.num_envs
+
+
+ONE_STEP = Horizon()

@@ -43,7 +43,13 @@ def test_the_replay_of_a_run_is_what_it_is_known_to_be():
     atari, minatar = Variant("dqn", preset="paper"), Variant("momentum-dqn", preset="minatar")
     games = cross("x", ["ALE/Pong-v5"], [atari], [0]).cells
     games += cross("x", ["MinAtar/Breakout"], [minatar], [0]).cells
-    one, other = computed(replace(SWEEP, cells=games))
+    games += tuple(
+        replace(c, label=f"{c.label}-3", config=replace(c.config, n_step=3)) for c in games
+    )
+    one, other, three, fused = computed(replace(SWEEP, cells=games))
+    # Frames link n steps by 4 bytes in memory for each slot; a compiled loop has no more to keep.
+    slots = 10**6 + 2 * games[0].config.checkpoint_every
+    assert (three.replay, fused) == (one.replay + 4 * slots, other)
     assert 7_167_099_160 < one.replay < 7.5e9  # and the slack of two checkpoints, in whole pages
     assert one.memory == 0  # it is in files
     assert other.replay == other.memory == 100_000 * 116

@@ -95,6 +95,14 @@ def test_any_config_survives_its_json(steps, kappa, rate, hidden, shared):
         ({"kappa": 0}, "kappa: 0"),
         ({"seed": -1}, "seed: -1"),
         ({"learning_starts": 100, "replay_capacity": 100}, "learning would never start"),
+        ({"n_step": 0}, "n_step: 0, expected an integer from 1"),
+        ({"n_step": -1}, "n_step: -1, expected an integer from 1"),
+        ({"n_step": 1.5}, "n_step: 1.5, expected an integer from 1"),
+        ({"n_step": 200_000}, "n_step: 200000, expected at most 99000: .* never start"),
+        (
+            {"n_step": 34, "num_envs": 3, "learning_starts": 1, "replay_capacity": 100},
+            "n_step: 34, expected at most 33: with replay_capacity 100, learning_starts 1 and num",
+        ),
     ],
 )
 def test_a_wrong_value_is_one_line_that_names_it(fields, message):
@@ -117,3 +125,18 @@ def test_a_wrong_value_is_one_line_that_names_it(fields, message):
 def test_a_file_that_is_no_config_is_one_line(text, message):
     with pytest.raises(UserError, match=message):
         Config.from_json(text)
+
+
+def test_the_most_steps_leave_just_enough_to_learn_from():
+    most = {"n_step": 33, "num_envs": 3, "learning_starts": 1, "replay_capacity": 100}
+    config = config_of("control", **most)
+    assert config.learns_after == 97  # of 100 transitions, 4 can be sampled
+    assert config.horizon == (33, 3, None)
+
+
+def test_a_config_that_knows_no_n_step_means_one():
+    data = json.loads(config_of("control").to_json())
+    del data["n_step"]
+    assert Config.from_json(json.dumps(data)) == config_of("control")
+    assert config_of("paper", num_envs=4).horizon == (1, 1, None)  # the learner clips
+    assert config_of("paper", num_envs=4, n_step=3).horizon == (3, 4, 1.0)

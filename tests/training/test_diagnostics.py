@@ -48,13 +48,16 @@ def test_learned_values_are_the_closed_form(environment, observations, values, a
             np.testing.assert_allclose(learned, values, atol=0.1)
 
 
-@pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn"])
+@pytest.mark.parametrize(
+    ("algorithm", "n_step"), [("dqn", 1), ("momentum-dqn", 1), ("momentum-dqn", 3)]
+)
 @pytest.mark.parametrize(
     ("length", "truncate", "value"),
     [(3, True, 1 / (1 - 0.5)), (1, False, 1.0)],
     ids=["truncated", "terminated"],
 )
-def test_truncation_bootstraps_and_termination_does_not(algorithm, length, truncate, value):
-    config = Config(algorithm, "one", **{**SETTINGS, "gamma": 0.5, "sync_period": 20})
+def test_truncation_bootstraps_and_termination_does_not(algorithm, n_step, length, truncate, value):
+    fields = {**SETTINGS, "gamma": 0.5, "sync_period": 20, "n_step": n_step}
+    config = Config(algorithm, "one", **fields)
     result = train(config, environment=vector([lambda: OneState(length, truncate)]))
     np.testing.assert_allclose(result.agent.values(np.zeros(1, np.float32)), value, atol=0.1)

@@ -12,7 +12,7 @@ from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
 from movi.training.train import iteration_row, learner_of, network_spec
-from tests.training.jax_diagnostics import one_state
+from tests.training.jax_diagnostics import coin, episodic, one_state
 
 ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
 
@@ -27,7 +27,7 @@ def pair(config, environment, seeds=None, vectorised=True):
         config,
         HostedEnvironment(environment, config.num_envs),
         learner,
-        UniformReplay(config.replay_capacity, spaces.observation),
+        UniformReplay(config.replay_capacity, spaces.observation, horizon=config.horizon),
     )
     fused = FusedLoop(config, environment, learner, seeds or [config.seed], vectorised=vectorised)
     return host, fused
@@ -36,6 +36,7 @@ def pair(config, environment, seeds=None, vectorised=True):
 def assert_equal_transitions(host, ring, stored):
     space = host.environment.spaces.observation
     ring = ring._replace(
+        discount=abs(ring.discount),  # the sign says where an episode was cut, for n > 1
         observation=device.unpacked(ring.observation, space),
         next_observation=device.unpacked(ring.next_observation, space),
     )
@@ -136,9 +137,32 @@ def test_any_number_of_environments_keeps_the_gates_also_where_the_last_tick_is_
     assert_close(fused.states[0].learner, host.learner.state)
 
 
-@pytest.mark.parametrize("vectorised", [True, False])
-def test_each_seed_of_many_is_its_own_single_run(vectorised):
-    config = Config("momentum-dqn", "gymnax/CartPole-v1", **{**CARTPOLE, "steps": 200})
+@pytest.mark.parametrize(("num_envs", "truncate"), [(1, False), (3, True)])
+def test_fused_and_host_loop_agree_on_three_steps(num_envs, truncate):
+    """Episodes of seven steps with rewards −1.5, …, 1.5 by the time, which are clipped to ± 1.2."""
+    fields = {**CARTPOLE, "num_envs": num_envs, "steps": 402, "update_period": 2, "n_step": 3}
+    config = Config("momentum-dqn", "episodes", reward_clip=1.2, **{**fields, "gamma": 0.9})
+    environment = episodic(coin, lambda x, t, a: t / 2 - 1.5 + a / 8, 7, truncate)
+    host, fused = pair(config, environment)
+    for iteration, until in enumerate((201, 402)):
+        host.advance(until)
+        fused.advance(until)
+        assert fused.updates == host.updates
+        assert_equal_transitions(host, fused.states[0].ring, min(until, 300))
+        row = fused.runs[0].row(until, iteration)
+        assert_equal_rows(row, iteration_row(host, iteration))
+    # 50 can be sampled at step 50 + 2 num_envs; from the next step on every second one learns.
+    assert host.updates == 201 - (50 + 2 * num_envs) // 2
+    assert row["stored"] == 300 - 2 * num_envs
+    signs = np.sign(np.asarray(fused.states[0].ring.discount))
+    assert (signs < 0).any() == truncate
+    assert_close(fused.states[0].learner, host.learner.state)
+
+
+@pytest.mark.parametrize(("vectorised", "n_step"), [(True, 1), (False, 1), (True, 3)])
+def test_each_seed_of_many_is_its_own_single_run(vectorised, n_step):
+    fields = {**CARTPOLE, "steps": 200, "n_step": n_step}
+    config = Config("momentum-dqn", "gymnax/CartPole-v1", **fields)
     environment = make_gymnax(config.env)
     _, many = pair(config, environment, seeds=[4, 0, 9], vectorised=vectorised)
     many.advance(200)

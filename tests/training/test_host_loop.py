@@ -243,6 +243,41 @@ def test_what_is_stored_is_what_happened_in_every_mode(mode, num_envs):
     assert sum(row["episodes"] for row in result.metrics) == loop.scores.episodes > 30
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("num_envs", [1, 3])
+def test_n_steps_are_of_one_episode_in_every_mode(mode, num_envs):
+    """Rewards are 10ᵗ, episodes of one to five steps: a sum says which steps it is of."""
+    config = Config(
+        "dqn",
+        "scripted",
+        num_envs=num_envs,
+        steps=200,
+        iteration_steps=50,
+        learning_starts=500,
+        replay_capacity=1_000,
+        gamma=0.5,
+        n_step=3,
+    )
+    loop = train(config, environment=scripted(num_envs, mode)).loop
+    held = 200 - 2 * num_envs
+    assert (loop.step, len(loop.replay)) == (200, held)
+    batch = loop.replay.sample(np.arange(held, dtype=np.uint32))
+    lengths = set()
+    for s, s2, reward, discount in zip(
+        batch.observation, batch.next_observation, batch.reward, batch.discount
+    ):
+        env = Scripted(int(s[0]))
+        env.episode = int(s[1]) - 1
+        env.reset()
+        m = min(3, env.length - s[2])
+        assert s2.tolist() == [s[0], s[1], s[2] + m]
+        assert reward == sum(0.5**i * 10.0 ** (s[2] + i) for i in range(m))
+        terminal = s2[2] == env.length and env.kind in ("end", "both")
+        assert discount == (0.0 if terminal else 0.5**m)
+        lengths.add((m, terminal))
+    assert lengths == {(m, terminal) for m in (1, 2, 3) for terminal in (False, True)}
+
+
 def test_scores_are_of_whole_episodes_that_ended_in_the_iteration():
     config = Config(
         "dqn",

@@ -55,9 +55,12 @@ ATARI = {
 SEEDS = [3, 4]
 KINDS = {
     "host": (Config("momentum-dqn", "CartPole-v1", **TINY), None),
-    "host, three environments": (Config("deep-sql", "CartPole-v1", num_envs=3, **TINY), None),
+    "host, three environments": (
+        Config("deep-sql", "CartPole-v1", num_envs=3, n_step=3, **TINY),
+        None,
+    ),
     "fused": (Config("momentum-dqn", "gymnax/CartPole-v1", **TINY), None),
-    "fused, two seeds": (Config("dqn", "gymnax/CartPole-v1", num_envs=2, **TINY), SEEDS),
+    "fused, two seeds": (Config("dqn", "gymnax/CartPole-v1", num_envs=2, n_step=3, **TINY), SEEDS),
     "atari": (Config("momentum-dqn", "ALE/Breakout-v5", **ATARI), None),
 }
 

@@ -116,10 +116,23 @@ def test_the_rhythm_may_change_on_the_way(whole, tmp_path):
         train(replace(HOST, checkpoint_every=0), tmp_path)
 
 
-def test_atari_in_the_middle_of_a_game_goes_on_exactly(tmp_path, monkeypatch):
+@pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])
+def test_three_steps_go_on_exactly(config, tmp_path):
+    """Two environments, stopped in mid-episode, and with a replay that goes round."""
+    config = replace(config, n_step=3, num_envs=2)
+    train(config, tmp_path / "whole")
+    broken(config, tmp_path / "broken", 110, 250)
+    assert_equal_runs(tmp_path / "broken", tmp_path / "whole")
+    with pytest.raises(UserError, match="n_step is 3 there and 1 here"):
+        train(replace(config, n_step=1), tmp_path / "broken")
+
+
+@pytest.mark.parametrize("n_step", [slow(1), 3])
+def test_atari_in_the_middle_of_a_game_goes_on_exactly(n_step, tmp_path, monkeypatch):
     """Several games since the last seed, cuts after 60 steps, a replay that goes round."""
     space = ObservationSpace((4, 84, 84), "uint8")
-    config = Config("dqn", "ALE/Breakout-v5", **{**SHORT, "num_envs": 2, "evaluation_episodes": 0})
+    fields = {**SHORT, "num_envs": 2, "evaluation_episodes": 0, "evaluate_every": 0}
+    config = Config("dqn", "ALE/Breakout-v5", n_step=n_step, **fields)
 
     def parts():
         return {

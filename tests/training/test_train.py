@@ -13,11 +13,13 @@ import movi
 from movi.agents import Agent, NetworkSpec, make_network, save
 from movi.envs import make_gymnasium
 from movi.errors import UserError
+from movi.replay import UniformReplay
 from movi.spaces import ObservationSpace, Spaces
 from movi.training.config import Config
 from movi.training.evaluation import evaluate
 from movi.training.run_directory import read_config, read_metrics
 from movi.training.train import train
+from movi.transitions import Horizon
 from tests.training.diagnostics import MODES, OneState, Scripted, scripted, vector
 
 SHORT = {
@@ -331,3 +333,12 @@ def test_image_observations_are_learned_from_in_their_own_dtype():
     assert result.agent.spec.kind == "minatar"
     assert result.loop.replay._ring.observation.dtype == np.uint8
     assert result.metrics[-1]["updates"] == 50
+
+
+def test_a_replay_of_your_own_has_the_configs_horizon_or_is_refused():
+    config = Config("dqn", "CartPole-v1", n_step=3, **{**SHORT, "steps": 5})
+    space = ObservationSpace((4,), "float32")
+    with pytest.raises(UserError, match=r"replay: expected .*Horizon\(steps=3, num_envs=1"):
+        train(config, replay=UniformReplay(200, space))
+    own = UniformReplay(200, space, horizon=Horizon(3))
+    assert len(train(config, replay=own).loop.replay) == 3

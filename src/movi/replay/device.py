@@ -11,8 +11,9 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
+from movi.replay.windows import Windows, begun, longer
 from movi.spaces import ObservationSpace
-from movi.transitions import Transition
+from movi.transitions import ONE_STEP, Horizon, Transition
 
 Array = Any
 
@@ -77,11 +78,61 @@ def add(ring: Transition, slot: Array, new: Transition, space: ObservationSpace)
     return Transition(*map(put, ring, row))
 
 
-def sample(ring: Transition, stored: Array, bits: Array, space: ObservationSpace) -> Transition:
-    """One stored transition for each random uint32, by ``UniformReplay.sample``'s rule."""
-    slots = (bits % stored.astype(jnp.uint32)).astype(jnp.int32)
-    batch = Transition(*(array[slots] for array in ring))
+def signed(discount: Array, ended: Array) -> Array:
+    """Discounts as a ring of n > 1 steps keeps them: negative where the episode was cut.
+
+    No transition follows one whose discount is not positive; that takes no room of its own.
+    """
+    return jnp.where(ended, -discount, discount)
+
+
+def sample(
+    ring: Transition,
+    added: Array,
+    bits: Array,
+    space: ObservationSpace,
+    horizon: Horizon = ONE_STEP,
+) -> Transition:
+    """One transition for each random uint32, by ``UniformReplay.sample``'s rule.
+
+    Args:
+      ring: the ring.
+      added: transitions ever stored, one of each environment in turn.
+      bits: the random numbers.
+      space: of the observations.
+      horizon: of the transitions that are sampled.
+    """
+    capacity = len(ring.action)
+    stored = jnp.minimum(added, capacity)
+    held = stored - horizon.unripe
+    slots = (bits % held.astype(jnp.uint32)).astype(jnp.int32)
+    if horizon.steps == 1:
+        batch = Transition(*(array[slots] for array in ring))
+    else:
+        first = added - stored
+        slots = (first + (slots - first) % held) % capacity
+        last, reward, discount = _windows(ring, slots, horizon)
+        batch = Transition(
+            ring.observation[slots],
+            ring.action[slots],
+            reward,
+            discount,
+            ring.next_observation[last],
+        )
     return batch._replace(
         observation=unpacked(batch.observation, space),
         next_observation=unpacked(batch.next_observation, space),
+    )
+
+
+def _windows(ring: Transition, slots: Array, horizon: Horizon) -> Windows:
+    """The windows that begin in these slots."""
+    discount, reward = ring.discount, ring.reward
+
+    def one_more(_: Array, windows: Windows) -> Windows:
+        step = jnp.where(discount[windows.last] > 0, horizon.num_envs, 0)
+        return longer(jnp, windows, step, reward, discount, horizon)
+
+    return jax.lax.fori_loop(
+        1, horizon.steps, one_more, begun(jnp, slots, reward, discount, horizon)
     )

@@ -12,8 +12,9 @@ episode's first frame (x, y, … are frames; an episode is cut at x3, another st
     transition 3: 0  0  0  y0 y1                  y0 is in no transition together with x3
 
 Frames of several environments stand in the ring in the order in which they came; only the slots'
-numbers link them. Where the head overwrites a frame (in a ring without slack), the transitions up
-to the newest that uses it leave the replay.
+numbers link them: a transition is followed by the one whose s ends with the newest frame of its s',
+so that n-step transitions need no more in the files. Where the head overwrites a frame (in a ring
+without slack), the transitions up to the newest that uses it leave the replay.
 """
 
 from collections.abc import Mapping
@@ -24,8 +25,9 @@ import numpy as np
 
 from movi.replay.memory import require_replay
 from movi.replay.ring import Damaged, Ring, bytes_per_record
+from movi.replay.windows import windows_of
 from movi.spaces import ObservationSpace
-from movi.transitions import Transition
+from movi.transitions import ONE_STEP, Horizon, Transition
 
 ZEROS = 0  # the slot that is never written
 
@@ -46,7 +48,12 @@ def records_of(space: ObservationSpace) -> tuple[np.dtype, np.dtype]:
 
 
 def bytes_of(
-    capacity: int, space: ObservationSpace, slack: int = 0, *, mapped: bool = False
+    capacity: int,
+    space: ObservationSpace,
+    slack: int = 0,
+    *,
+    mapped: bool = False,
+    n_step: int = 1,
 ) -> int:
     """Bytes of a whole replay.
 
@@ -56,12 +63,15 @@ def bytes_of(
     ring = capacity + slack
     frames = 1 + ring + extra_frames(ring)
     frame, transition = (bytes_per_record(dtype, mapped=mapped) for dtype in records_of(space))
-    return frames * (frame + 8) + ring * transition  # 8: who uses a frame, in memory
+    links = 4 * ring if n_step > 1 else 0
+    return frames * (frame + 8) + ring * transition + links  # 8: who uses a frame, in memory
 
 
-def require(capacity: int, space: ObservationSpace, slack: int, directory: Path | None) -> None:
+def require(
+    capacity: int, space: ObservationSpace, slack: int, directory: Path | None, n_step: int = 1
+) -> None:
     """Raises at once if a replay cannot fit in memory or in its directory."""
-    size = bytes_of(capacity, space, slack, mapped=directory is not None)
+    size = bytes_of(capacity, space, slack, mapped=directory is not None, n_step=n_step)
     require_replay(capacity, size, directory)
 
 
@@ -74,6 +84,7 @@ class FrameReplay:
         space: ObservationSpace,
         *,
         slack: int = 0,
+        horizon: Horizon = ONE_STEP,
         directory: Path | None = None,
         new: bool = True,
     ) -> None:
@@ -84,10 +95,11 @@ class FrameReplay:
           space: of the stacks, [K, ...].
           slack: how many more slots the rings have: what was in the replay at one moment is still
             there, whatever is sampled, until about as many transitions have been added.
+          horizon: of the transitions that are sampled.
           directory: keeps the rings in memory-mapped files there instead of in memory.
           new: begin new files instead of opening those that are there.
         """
-        require(capacity, space, slack, directory)
+        require(capacity, space, slack, directory, horizon.steps)
         frame, transition = records_of(space)
         ring = capacity + slack
         frames = ring + extra_frames(ring)
@@ -102,12 +114,15 @@ class FrameReplay:
         self._slots, self._action = data["slots"], data["action"]
         self._reward, self._discount = data["reward"], data["discount"]
         self._user = np.full(frames + 1, -1)  # the newest transition that uses a frame
-        self.capacity, self._slack = capacity, slack
-        self.nbytes = self._transitions.nbytes + self._images.nbytes + self._user.nbytes
+        # For n > 1: how far on the next transition of the episode is, by slot.
+        self._links = np.zeros(ring if horizon.steps > 1 else 0, np.int32)
+        self.capacity, self._slack, self.horizon = capacity, slack, horizon
+        in_memory = self._user.nbytes + self._links.nbytes
+        self.nbytes = self._transitions.nbytes + self._images.nbytes + in_memory
         self._ring, self._frame_ring = ring, frames
         self._reach = capacity + extra_frames(capacity)  # frames that count, whatever the slack
         self._stack = space.shape[0]
-        self._first = self._added = 0  # transitions first, …, added − 1 can be sampled
+        self._first = self._added = 0  # transitions first, …, added − 1 are kept
         self._written = 0  # frames ever written; number k is in slot 1 + k mod frame_ring
         # Of each environment in mid-episode: the numbers of its newest K frames, −1 for zeros.
         self._histories: dict[int, list[int]] = {}
@@ -115,7 +130,7 @@ class FrameReplay:
 
     def __len__(self) -> int:
         """How many transitions can be sampled."""
-        return self._added - self._first
+        return max(0, self._added - self._first - self.horizon.unripe)
 
     def add(self, env: int, transition: Transition, ended: bool) -> None:
         """Stores the next transition of an environment; ``ended`` if its episode ends there.
@@ -125,6 +140,8 @@ class FrameReplay:
         history = self._histories.get(env)
         if history is None or self._lost(history):
             history = self._begin(np.asarray(transition.observation))
+        if self.horizon.steps > 1:
+            self._link(history[-1])
         numbers = [*history, self._write(np.asarray(transition.next_observation)[-1])]
         slots = [ZEROS if k < 0 else 1 + k % self._frame_ring for k in numbers]
         t = self._added
@@ -144,13 +161,20 @@ class FrameReplay:
     def sample(self, bits: np.ndarray) -> Transition:
         """One transition for each random uint32 (the bias of the remainder is < 2⁻¹²)."""
         chosen = (self._first + (bits % np.uint32(len(self))).astype(np.int64)) % self._ring
-        slots = self._slots[chosen]
+        slots = ends = self._slots[chosen]
+        if self.horizon.steps == 1:
+            reward, discount = self._reward[chosen], self._discount[chosen]
+        else:
+            last, reward, discount = windows_of(
+                chosen, self._links, self._reward, self._discount, self.horizon
+            )
+            ends = self._slots[last]
         return Transition(
             observation=self._frames[slots[..., :-1]],
             action=self._action[chosen],
-            reward=self._reward[chosen],
-            discount=self._discount[chosen],
-            next_observation=self._frames[slots[..., 1:]],
+            reward=reward,
+            discount=discount,
+            next_observation=self._frames[ends[..., 1:]],
         )
 
     def moment(self) -> dict[str, Any]:
@@ -194,6 +218,8 @@ class FrameReplay:
             if slots.min() < 0 or slots.max() > self._frame_ring:
                 raise Damaged("replay: a transition without its frames")
             np.maximum.at(self._user, slots, block[:, None])
+        if self.horizon.steps > 1:
+            self._relink(first, added)
         self._first, self._added, self._written = first, added, written
         self._histories = {int(env): [int(k) for k in numbers] for env, *numbers in histories}
         self._sealed = added, written
@@ -210,6 +236,29 @@ class FrameReplay:
         while zeros < self._stack and not stack[zeros].any():
             zeros += 1
         return [-1] * zeros + [self._write(frame) for frame in stack[zeros:]]
+
+    def _link(self, newest: int) -> None:
+        """Links the transition that is being added, whose s ends with this frame.
+
+        The one before it in its episode brought the frame, and alone used it so far.
+        """
+        t = self._added
+        before = -1 if newest < 0 else int(self._user[1 + newest % self._frame_ring])
+        self._links[t % self._ring] = 0
+        if before >= 0 and t - before < self.capacity:
+            self._links[before % self._ring] = t - before
+
+    def _relink(self, first: int, added: int) -> None:
+        """Makes the links of transitions first, …, added − 1 from their frames."""
+        self._links[:] = 0
+        brought_by = np.full(len(self._user), -1)  # the transition with a frame as newest of its s'
+        for t in range(first, added, 2**16):
+            block = np.arange(t, min(t + 2**16, added))
+            slots = self._slots[block % self._ring]
+            brought_by[slots[:, -1]] = block
+            before = brought_by[slots[:, -2]]
+            linked = (before >= 0) & (before < block)
+            self._links[before[linked] % self._ring] = (block - before)[linked]
 
     def _write(self, frame: np.ndarray) -> int:
         number = self._written

@@ -8,33 +8,35 @@ import numpy as np
 
 from movi.replay.memory import require_replay
 from movi.replay.ring import Damaged, Ring, bytes_per_record
+from movi.replay.windows import windows_of
 from movi.spaces import ObservationSpace
-from movi.transitions import Transition
+from movi.transitions import ONE_STEP, Horizon, Transition
 
 FILE = "transitions.bin"
 
 
-def record_of(space: ObservationSpace) -> np.dtype:
-    """One transition as a record."""
-    return np.dtype(
-        {
-            "names": list(Transition._fields),
-            "formats": [
-                (space.dtype, space.shape),
-                np.int32,
-                np.float32,
-                np.float32,
-                (space.dtype, space.shape),
-            ],
-        }
-    )
+def record_of(space: ObservationSpace, n_step: int = 1) -> np.dtype:
+    """One transition as a record; for n > 1 with how far back the one is that it follows."""
+    formats: list[Any] = [
+        (space.dtype, space.shape),
+        np.int32,
+        np.float32,
+        np.float32,
+        (space.dtype, space.shape),
+    ]
+    names = list(Transition._fields)
+    if n_step > 1:
+        names.append("follows")  # 0 at the beginning of an episode
+        formats.append(np.int32)
+    return np.dtype({"names": names, "formats": formats})
 
 
 class UniformReplay:
     """A ring of transitions (s, a, r, discount, s') with s and s' both stored.
 
     The successor is stored with the transition, so every slot can be sampled at once, whatever the
-    environments' order, their episodes' ends and the position of the write head.
+    environments' order, their episodes' ends and the position of the write head. With a horizon of
+    n > 1 steps, transitions that follow each other are linked, and what is sampled is a window.
     """
 
     def __init__(
@@ -43,6 +45,7 @@ class UniformReplay:
         space: ObservationSpace,
         *,
         slack: int = 0,
+        horizon: Horizon = ONE_STEP,
         directory: Path | None = None,
         new: bool = True,
     ) -> None:
@@ -52,18 +55,27 @@ class UniformReplay:
           capacity: how many transitions can be sampled, the newest ones.
           space: of the observations.
           slack: how many more slots the ring has.
+          horizon: of the transitions that are sampled.
           directory: keeps the ring in a memory-mapped file there instead of in memory.
           new: begin a new file instead of opening the one that is there.
         """
-        require(capacity, space, slack, directory)
+        require(capacity, space, slack, directory, horizon.steps)
         file = None if directory is None else directory / FILE
-        self._store = Ring(capacity + slack, record_of(space), file, new=new)
+        self._store = Ring(capacity + slack, record_of(space, horizon.steps), file, new=new)
         self._ring = Transition(*(self._store.data[name] for name in Transition._fields))
-        self._capacity, self._slack = capacity, slack
+        self._capacity, self._slack, self.horizon = capacity, slack, horizon
         self._added = self._sealed = 0
+        # For n > 1: how far on the next transition of the episode is, by slot; and the newest
+        # transition of each environment in mid-episode.
+        self._links = np.zeros(capacity + slack if horizon.steps > 1 else 0, np.int32)
+        self._open: dict[int, int] = {}
 
     def __len__(self) -> int:
         """How many transitions can be sampled."""
+        return max(0, self._stored - self.horizon.unripe)
+
+    @property
+    def _stored(self) -> int:
         return min(self._added, self._capacity)
 
     @property
@@ -74,11 +86,10 @@ class UniformReplay:
     @property
     def nbytes(self) -> int:
         """Bytes of the whole ring."""
-        return self._store.nbytes
+        return self._store.nbytes + self._links.nbytes
 
     def add(self, env: int, transition: Transition, ended: bool) -> None:
-        """Stores a transition in place of the oldest; which environment it is from is no matter."""
-        del env, ended
+        """Stores the next transition of an environment in place of the oldest."""
         slot = self._added % self._store.size
         ring = self._ring
         ring.observation[slot] = transition.observation
@@ -86,6 +97,8 @@ class UniformReplay:
         ring.reward[slot] = transition.reward
         ring.discount[slot] = transition.discount
         ring.next_observation[slot] = transition.next_observation
+        if self.horizon.steps > 1:
+            self._link(env, ended)
         self._added += 1
 
     def extend(self, new: Transition, last: int) -> None:
@@ -96,8 +109,8 @@ class UniformReplay:
         self._added = last
 
     def newest(self) -> tuple[np.ndarray, Transition]:
-        """The numbers of all transitions that can be sampled, and these, [m, ...]."""
-        numbers = np.arange(self._added - len(self), self._added)
+        """The numbers of all transitions that are kept, and these, [m, ...]."""
+        numbers = np.arange(self._added - self._stored, self._added)
         return numbers, Transition(*(array[numbers % self._store.size] for array in self._ring))
 
     def sample(self, bits: np.ndarray) -> Transition:
@@ -105,23 +118,40 @@ class UniformReplay:
 
         A draw means a slot of a ring without slack: what is sampled does not depend on the slack.
         """
-        held, first = len(self), self._added - len(self)
+        held, first = len(self), self._added - self._stored
         numbers = first + ((bits % np.uint32(held)).astype(np.int64) - first) % held
-        slots = numbers % self._store.size
-        return Transition(*(array[slots] for array in self._ring))
+        slots, ring = numbers % self._store.size, self._ring
+        if self.horizon.steps == 1:
+            return Transition(*(array[slots] for array in ring))
+        last, reward, discount = windows_of(
+            slots, self._links, ring.reward, ring.discount, self.horizon
+        )
+        return Transition(
+            observation=ring.observation[slots],
+            action=ring.action[slots],
+            reward=reward,
+            discount=discount,
+            next_observation=ring.next_observation[last],
+        )
 
     def moment(self) -> dict[str, Any]:
         """This moment; see ``Kept``."""
         self._store.seal(self._sealed, self._added)
         self._sealed = self._added
-        return {"slack": self._slack, "added": self._added}
+        moment: dict[str, Any] = {"slack": self._slack, "added": self._added}
+        if self.horizon.steps > 1:
+            moment["open"] = [list(pair) for pair in sorted(self._open.items())]
+        return moment
 
     def restore(self, moment: Mapping[str, Any]) -> None:
         """Goes back to a moment of this ring."""
         added = int(moment["added"])
         if added < 0 or int(moment["slack"]) != self._slack:
             raise Damaged(f"replay: {dict(moment)} is no moment of it")
-        self._store.verify(max(0, added - self._capacity), added)
+        first = max(0, added - self._capacity)
+        self._store.verify(first, added)
+        if self.horizon.steps > 1:
+            self._relink(first, added, {int(env): int(t) for env, t in moment["open"]})
         self._added = self._sealed = added
 
     def room(self, moment: Mapping[str, Any]) -> int:
@@ -129,18 +159,51 @@ class UniformReplay:
         first = max(0, int(moment["added"]) - self._capacity)
         return first + self._store.size - self._added
 
+    def _link(self, env: int, ended: bool) -> None:
+        """Links the transition that is being added to the one before it in its episode."""
+        t, size = self._added, self._store.size
+        before = self._open.pop(env, None)
+        # What was overwritten since, by environments that stepped much more often, has no links.
+        distance = t - before if before is not None and t - before < self._capacity else 0
+        self._store.data["follows"][t % size] = distance
+        self._links[t % size] = 0
+        if distance:
+            self._links[(t - distance) % size] = distance
+        if not ended:
+            self._open[env] = t
 
-def require(capacity: int, space: ObservationSpace, slack: int, directory: Path | None) -> None:
+    def _relink(self, first: int, added: int, newest: dict[int, int]) -> None:
+        """Makes the links of transitions first, …, added − 1 from what is stored with them."""
+        numbers, size = np.arange(first, added), self._store.size
+        distance = self._store.data["follows"][numbers % size]
+        within = all(0 <= t < added for t in newest.values())
+        if not within or (len(distance) and not 0 <= distance.min() <= distance.max() < size):
+            raise Damaged("replay: a transition that follows none")
+        self._links[:] = 0
+        linked = (distance > 0) & (numbers - distance >= first)
+        self._links[(numbers - distance)[linked] % size] = distance[linked]
+        self._open = newest
+
+
+def require(
+    capacity: int, space: ObservationSpace, slack: int, directory: Path | None, n_step: int = 1
+) -> None:
     """Raises at once if a replay cannot fit in memory or in its directory."""
-    size = bytes_of(capacity, space, slack, mapped=directory is not None)
+    size = bytes_of(capacity, space, slack, mapped=directory is not None, n_step=n_step)
     require_replay(capacity, size, directory)
 
 
 def bytes_of(
-    capacity: int, space: ObservationSpace, slack: int = 0, *, mapped: bool = False
+    capacity: int,
+    space: ObservationSpace,
+    slack: int = 0,
+    *,
+    mapped: bool = False,
+    n_step: int = 1,
 ) -> int:
     """Bytes of a whole replay."""
-    return (capacity + slack) * bytes_per_record(record_of(space), mapped=mapped)
+    record = bytes_per_record(record_of(space, n_step), mapped=mapped)
+    return (capacity + slack) * (record + (4 if n_step > 1 else 0))  # 4: a link, in memory
 
 
 def bytes_per_transition(space: ObservationSpace) -> int:

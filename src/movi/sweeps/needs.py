@@ -93,11 +93,12 @@ def _needs(cell: Cell, spaces: Spaces) -> Needs:
     kept = config.checkpoint_every > 0
     room = frames if is_atari(cell.env) else uniform
     row = device.packed_space(space) if fused else space
-    files = room.bytes_of(config.replay_capacity, row, slack, mapped=True) if kept else 0
+    n = 1 if fused else config.n_step  # compiled loops keep nothing more for n steps
+    files = room.bytes_of(config.replay_capacity, row, slack, mapped=True, n_step=n) if kept else 0
     if fused:
         replay = config.replay_capacity * device.bytes_per_transition(space)
     else:
-        replay = files or room.bytes_of(config.replay_capacity, space)
+        replay = files or room.bytes_of(config.replay_capacity, space, n_step=n)
     algorithm = deep_algorithm(config.algorithm, config.sign)
     network = make_network(network_spec(config, spaces), spaces)
     learner = learner_of(config, algorithm, network, None, spaces)

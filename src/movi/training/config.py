@@ -12,6 +12,7 @@ from typing import Any, Literal, get_args, get_origin
 
 from movi.errors import UserError
 from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Schedule
+from movi.transitions import ONE_STEP, Horizon
 
 FORMAT = 2
 LARGEST_STEP = 2**31 - 1  # steps are int32 in compiled code
@@ -48,6 +49,9 @@ class Config:
 
     gamma: float = 0.99
     """Discount γ (paper: 0.99)."""
+    n_step: int = 1
+    """n: learn from n successive rewards and the state after them; fewer where an episode ends
+    (paper: 1)."""
     replay_capacity: int = 100_000
     """Transitions kept (paper: 1,000,000)."""
     learning_starts: int = 1_000
@@ -146,6 +150,25 @@ class Config:
                 f"learning_starts: {self.learning_starts}, expected less than replay_capacity "
                 f"({self.replay_capacity}): learning would never start"
             )
+        if self.learns_after >= self.replay_capacity:
+            most = (self.replay_capacity - 1 - self.learning_starts) // self.num_envs + 1
+            raise UserError(
+                f"n_step: {self.n_step}, expected at most {most}: with replay_capacity "
+                f"{self.replay_capacity}, learning_starts {self.learning_starts} and num_envs "
+                f"{self.num_envs} learning would never start"
+            )
+
+    @property
+    def horizon(self) -> Horizon:
+        """The horizon of the transitions that are learned from."""
+        if self.n_step == 1:
+            return ONE_STEP
+        return Horizon(self.n_step, self.num_envs, self.reward_clip)
+
+    @property
+    def learns_after(self) -> int:
+        """Transitions stored when no more than ``learning_starts`` can be sampled."""
+        return self.learning_starts + self.horizon.unripe
 
     @property
     def default_kappa(self) -> int:
@@ -207,6 +230,7 @@ class Config:
 _POSITIVE = (
     "steps",
     "num_envs",
+    "n_step",
     "iteration_steps",
     "save_every",
     "replay_capacity",

@@ -95,14 +95,14 @@ class SeedRun:
 
     def row(self, until: int, iteration: int) -> dict[str, Any]:
         """The metrics of the agent steps up to ``until``: ``train.iteration_row``'s row."""
-        n, first = self.config.num_envs, self.step
+        n, first, unripe = self.config.num_envs, self.step, self.config.horizon.unripe
         count = until - first
         for j, (reward, ended) in enumerate(
             zip(self._reward[:count].tolist(), self._ended[:count].tolist())
         ):
             self.scores.count((first + j) % n, reward, ended)
         steps = np.arange(first + 1, until + 1)
-        live = (steps > self.config.learning_starts) & (steps % self.config.update_period == 0)
+        live = (steps > self.config.learns_after) & (steps % self.config.update_period == 0)
         if self.diverged is not None:
             live &= steps < self.diverged
         updated = self._metrics[:count][live].astype(float)
@@ -123,13 +123,13 @@ class SeedRun:
                 "epsilon": float(self.config.epsilon_of(until)),
                 "updates": self.updates,
                 "syncs": self.syncs,
-                "stored": min(until, self.config.replay_capacity),
+                "stored": max(0, min(until, self.config.replay_capacity) - unripe),
             }
         )
 
     def _multiples(self, period: int) -> int:
-        """How many multiples of a period there are in (learning_starts, step]."""
-        return max(0, self.step // period - self.config.learning_starts // period)
+        """How many multiples of a period there are in (learns_after, step]."""
+        return max(0, self.step // period - self.config.learns_after // period)
 
 
 class FusedLoop:
@@ -181,7 +181,7 @@ class FusedLoop:
     @property
     def updates(self) -> int:
         """Updates of each seed so far."""
-        starts, period = self.config.learning_starts, self.config.update_period
+        starts, period = self.config.learns_after, self.config.update_period
         return max(0, self.step // period - starts // period)
 
     def advance(

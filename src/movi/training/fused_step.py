@@ -4,8 +4,11 @@ The order within an agent step, its gates and its random numbers are the host lo
 ``movi.training.host_loop``). JAX-native environments make every step a decision, so what the host
 counts follows from the step k alone:
 
-    stored(k)  = min(k, capacity), so that learning means k > learning_starts
-    updates(k) = ⌊k/F⌋ − ⌊learning_starts/F⌋ once learning, the number of the next draw
+    stored(k)  = min(k, capacity), so that learning means k > learning_starts =: K
+    updates(k) = ⌊k/F⌋ − ⌊K/F⌋ once learning, the number of the next draw
+
+With n-step transitions the newest n − 1 of each environment are not sampled yet, so that learning
+starts that much later: K = ``config.learns_after``.
 """
 
 from collections.abc import Callable, Sequence
@@ -124,7 +127,8 @@ def make_chunk(
     keys and the records have a leading axis of seeds; the counters are common to all.
     """
     n, space = config.num_envs, environment.spaces.observation
-    capacity, starts = config.replay_capacity, config.learning_starts
+    capacity, starts = config.replay_capacity, config.learns_after
+    horizon = config.horizon
     period, minibatches = config.update_period, (learner.minibatches, config.batch_size)
     names = metric_names(learner)
 
@@ -148,7 +152,7 @@ def make_chunk(
         learning = (k > starts) & (k <= limit)
 
         def update(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
-            batches = device.sample(ring, jnp.minimum(k, capacity), sampling[row], space)
+            batches = device.sample(ring, k, sampling[row], space, horizon)
             return learner.update(state, batches, k)
 
         def wait(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
@@ -185,11 +189,12 @@ def make_chunk(
         )
         ended = outcome.terminated | outcome.truncated
         terminal = ended if config.timeouts_are_terminal else outcome.terminated
+        discount = jnp.where(terminal, jnp.float32(0), jnp.float32(config.gamma))
         new = Transition(
             observation=state.observation,
             action=actions,
             reward=outcome.reward,
-            discount=jnp.where(terminal, jnp.float32(0), jnp.float32(config.gamma)),
+            discount=discount if horizon.steps == 1 else device.signed(discount, ended),
             next_observation=outcome.next_observation,
         )
 

@@ -41,6 +41,7 @@ from movi.training.run_directory import (
     holds_run,
 )
 from movi.training.stopping import Stop, never
+from movi.transitions import ONE_STEP
 
 if TYPE_CHECKING:
     from movi.training.fused_loop import FusedLoop
@@ -97,9 +98,10 @@ def check_replay(
     space, capacity = environment.spaces.observation, config.replay_capacity
     module = frames if isinstance(environment, AtariVector) else uniform
     slack = 0 if directory is None else slack_of(capacity, config.checkpoint_every)
-    size = module.bytes_of(capacity, space, slack, mapped=directory is not None)
+    n, mapped = config.n_step, directory is not None
+    size = module.bytes_of(capacity, space, slack, mapped=mapped, n_step=n)
     watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
-    module.require(capacity, space, slack, directory)
+    module.require(capacity, space, slack, directory, n)
 
 
 def make_replay(
@@ -121,6 +123,7 @@ def make_replay(
         config.replay_capacity,
         environment.spaces.observation,
         slack=slack,
+        horizon=config.horizon,
         directory=directory,
         new=new,
     )
@@ -143,7 +146,7 @@ def learner_of(
         beta=config.beta_of,
         loss=config.loss,
         shared_batch=config.shared_batch,
-        reward_clip=config.reward_clip,
+        reward_clip=config.reward_clip if config.n_step == 1 else None,  # else the replay clips
     )
 
 
@@ -244,6 +247,8 @@ def train(
         files = Path(out) / REPLAY if out is not None and keeps else None
         if keeps:
             check_keepable(environment, replay)
+        if replay is not None and getattr(replay, "horizon", ONE_STEP) != config.horizon:
+            raise UserError(f"replay: expected one with the config's horizon, {config.horizon}")
         spaces = environment.spaces
         spec = network_spec(config, spaces) if network is None else None
         if network is None:
