@@ -116,7 +116,7 @@ def test_garnet_writes_the_mdp_of_its_seed(tmp_path):
         (["solve", "x", "--scheme", "foo"], "'foo'"),
         (["solve", "x", "--iteratons", "3"], "did you mean --iterations?"),
         (["solve", "x", "--iterations", "many"], "--iterations"),
-        (["garnet", "--states", "0", "--out", "new/g.npz"], "states: 0, expected at least 1"),
+        (["garnet", "--states", "0", "--out", "g.npz"], "states: 0, expected at least 1"),
         (["garnet", "--branching", "9", "--states", "3", "--out", "g.npz"], "branching: 9"),
         (["garnet", "--discount", "1", "--out", "g.npz"], "discount: 1.0"),
         (["garnet", "--seed", "-1", "--out", "g.npz"], "seed: -1"),
@@ -144,7 +144,7 @@ def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path)
     (tmp_path / "file").write_text("")
     done = call("garnets", "compare", "--out", tmp_path / "file" / "in")
     assert done.returncode == 2
-    assert "is not a directory" in done.stderr
+    assert "is a file, expected a directory" in done.stderr
 
 
 def test_help_lists_every_command_with_its_purpose():

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from movi.mdp import FiniteMDP, garnet, load_mdp, optimum, policy_values, save_mdp
     from movi.planning import compare, policy_value, solve
 
+DISTRIBUTION = "momentum-rl"  # by which the command tells this package from others of its name
+
 _HOMES = {
     "FiniteMDP": "movi.mdp",
     "compare": "movi.planning",

@@ -2,6 +2,6 @@
 
 import sys
 
-from movi.cli import main
+from momentum_rl import main
 
 sys.exit(main())

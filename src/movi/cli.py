@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from tyro.conf import Positional, arg
 
-from movi.errors import Interrupted, ToleranceMissed, UserError
+from movi.errors import Interrupted, ToleranceMissed, UserError, check_count, one_line
+from movi.signals import listening
 from movi.version import __version__
 
 if TYPE_CHECKING:
@@ -52,19 +53,25 @@ class Solve:
         """Solve, print, write."""
         import numpy as np
 
-        from movi.experiments.results import check_directory
+        from movi.files import file_to_write
         from movi.mdp import load_mdp
         from movi.mdp.files import write_arrays
         from movi.planning import TOLERANCE, policy_value, rounding_floor, solve
+        from movi.sizes import require
 
         if self.out is not None:
-            check_directory(self.out.parent)
+            file_to_write(self.out)
+        check_count("samples", self.samples)
+        check_count("iterations", 1 if self.iterations is None else self.iterations)
         mdp = load_mdp(self.file)
         if mdp.batch is None and not (self.sampled and self.tolerance is None):
             tolerance = TOLERANCE if self.tolerance is None else self.tolerance
             if tolerance < (floor := rounding_floor(mdp)):
                 said = _out_of_reach(tolerance, floor)
                 print(f"movi: {said}; solving as near as it can", file=sys.stderr)
+        if self.sampled:
+            cells = mdp.states * mdp.actions
+            require(f"{self.samples:,} samples of each (s, a)", memory=16 * self.samples * cells)
         solution = solve(
             mdp,
             self.scheme,
@@ -140,10 +147,10 @@ class Garnet:
 
     def execute(self) -> None:
         """Generate and write."""
-        from movi.experiments.results import check_directory
+        from movi.files import file_to_write
         from movi.mdp import garnet, save_mdp
 
-        check_directory(self.out.parent)
+        file_to_write(self.out)
         mdp = garnet(
             self.states, self.actions, self.branching, discount=self.discount, seed=self.seed
         )
@@ -170,14 +177,11 @@ class Report:
 
     def execute(self) -> None:
         """Write the page and say where it is."""
-        from movi.experiments.results import check_directory
         from movi.reports import write_report
 
-        out = self.directory / "report.html" if self.out is None else self.out
-        check_directory(out.parent)
         page = write_report(
             self.directory,
-            out,
+            self.out,
             references=self.reference,
             game=self.game,
             formats=self.format,
@@ -253,11 +257,15 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
 
 
 def _one_line(box: str) -> str:
-    """What tyro's box says: its text up to the first rule, and the option it suggests."""
-    lines = [line.strip("│╭╮╰╯ ") for line in box.splitlines()[1:-1]]
-    rules = [i for i, line in enumerate(lines) if line.startswith("───")]
-    text = " ".join(" ".join(lines[: rules[0] if rules else None]).split())
-    text = re.sub(r" Got errors:.*", "", text)
+    """What tyro's box says: its text up to the first rule, and the option it suggests.
+
+    Where the terminal has no lines to draw with, the box is of ``-``, ``|`` and ``+``.
+    """
+    lines = [line.strip("│╭╮╰╯|+ ") for line in box.splitlines()[1:-1]]
+    lines = ["" if re.fullmatch(r"[─-]+", line) else line for line in lines]
+    said = "\n".join(lines).strip().partition("\n\n")[0]
+    text = re.sub(r" Got errors:.*", "", " ".join(said.split()))
+    text = re.sub(r"^Error parsing \w+: (?=\w+: )", "", text)
     meant = re.search(r"Perhaps you meant:?\s+(--[\w-]+)", " ".join(lines))
     return f"{text}; did you mean {meant[1]}?" if meant else text
 
@@ -283,8 +291,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments == ["--version"]:
         print(f"movi {__version__}")
         return 0
+    words = ""
     try:
-        perform(*parse(arguments))
+        with listening():
+            words, chosen = parse(arguments)
+            perform(words, chosen)
     except UserError as error:
         print(f"movi: {error}", file=sys.stderr)
         return 2
@@ -300,4 +311,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     except BrokenPipeError:
         sys.stderr.close()
         return 141
+    except OSError as error:  # the system's word about a path: too long, no permission, a full disk
+        named = f"{error.filename}: " if error.filename else ""
+        print(f"movi: {one_line(f'{named}{error.strerror or error}')}", file=sys.stderr)
+        return 2
+    except MemoryError:
+        print(f"movi: {words}: not enough memory", file=sys.stderr)
+        return 2
     return 0

@@ -2,9 +2,44 @@
 
 from typing import Any
 
+LONGEST = 290  # characters of a line, so that with the program's name it has at most 300
+
+
+def one_line(text: str, most: int = LONGEST) -> str:
+    """A text on one line; of a long one the middle is left out.
+
+    What a file or a user says may be long or hold characters that a terminal takes for commands;
+    what was expected stands at the end of a line.
+
+    >>> one_line("label: " + 5000 * "x" + ", expected a short one", 60)
+    'label: xxxxxxxxxxxxxxxxxxxxxxxxxxxxx …  expected a short one'
+    """
+    text = "".join(c if c.isprintable() else " " for c in text)
+    head = most * 3 // 5
+    return text if len(text) <= most else f"{text[:head]} … {text[head + 3 - most :]}"
+
 
 class UserError(ValueError):
     """The user's mistake: names the thing, the value found and what was expected, in one line."""
+
+    def __init__(self, line: str) -> None:
+        """The line; what is too much of it is left out."""
+        super().__init__(one_line(line))
+
+
+class MissingExtra(UserError):
+    """An optional part that is not installed; the line says how to install it.
+
+    >>> print(MissingExtra("record", "video"))
+    record needs the extra `video`: pip install 'momentum-rl[video]' (in a clone: '.[video]')
+    """
+
+    def __init__(self, what: str, extra: str) -> None:
+        """What needs it, and the extra's name in pyproject.toml."""
+        super().__init__(
+            f"{what} needs the extra `{extra}`: pip install 'momentum-rl[{extra}]' "
+            f"(in a clone: '.[{extra}]')"
+        )
 
 
 class Unwritable(UserError):
@@ -32,6 +67,17 @@ class Interrupted(Exception):
         """The line, and the number of the signal."""
         super().__init__(line)
         self.signal = signal
+
+
+LARGEST_COUNT = 2**31 - 1
+
+
+def check_count(name: str, value: int, least: int = 1, most: int = LARGEST_COUNT) -> None:
+    """A number of things, which compiled code counts in 32 bits."""
+    if value < least:
+        raise UserError(f"{name}: {value}, expected at least {least}")
+    if value > most:
+        raise UserError(f"{name}: {value}, expected at most {most}")
 
 
 def check_seed(seed: int) -> None:

@@ -1,20 +1,92 @@
-"""Files that are complete or absent."""
+"""Files that are written: which may be, and that each is complete or absent.
+
+Two kinds of paths are written. One the user named (``--out``): a link there is followed, and what
+is replaced is a regular file or nothing. And names of our own in a directory, which somebody may
+have sent: a link there is replaced itself, so that nothing is written outside.
+"""
 
 import os
+import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
-from movi.errors import Unwritable
+from movi.errors import Unwritable, UserError
+
+
+def file_to_write(
+    path: str | os.PathLike[str], name: str = "out", *, new_directory: bool = False
+) -> Path:
+    """The regular file, there or not yet, that a user's path means; or one line. Writes nothing."""
+    try:
+        file = Path(os.path.realpath(path))
+        there = _kind(file)
+    except (OSError, ValueError) as error:
+        raise UserError(f"{name}: {_why(path, error)}") from None
+    if there not in ("", "a file"):
+        raise UserError(f"{name}: {path} is {there}, expected a file or a new name")
+    directory_to_write(file.parent, name)
+    if not new_directory and not file.parent.is_dir():
+        raise UserError(f"{name}: {file.parent} is no directory")
+    if there and not os.access(file, os.W_OK):
+        raise UserError(f"{name}: {path} is read-only")
+    return file
+
+
+def directory_to_write(path: Path, name: str = "out") -> None:
+    """Raises at once if files could not be written there later; the directory may be new."""
+    for here in (path, *path.absolute().parents):
+        try:
+            there = _kind(here)
+        except (OSError, ValueError) as error:
+            raise UserError(f"{name}: {_why(path, error)}") from None
+        if not there:
+            continue
+        if there != "a directory":
+            raise UserError(f"{name}: {here} is {there}, expected a directory")
+        if not os.access(here, os.W_OK | os.X_OK):
+            raise UserError(f"{name}: {path} cannot be written: no permission in {here}")
+        return
+
+
+def check_replaceable(path: Path) -> None:
+    """Raises if a name of our own is taken by what is no file; a link is, and is replaced."""
+    there = _kind(path, follow=False)
+    if there not in ("", "a file", "a link"):
+        raise Unwritable(f"{path}: is {there}, expected a file")
+
+
+_KINDS = {
+    stat.S_IFREG: "a file",
+    stat.S_IFDIR: "a directory",
+    stat.S_IFLNK: "a link",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+
+
+def _kind(path: Path, *, follow: bool = True) -> str:
+    """What is at a path, in words; "" for nothing."""
+    try:
+        mode = path.stat(follow_symlinks=follow).st_mode
+    except (FileNotFoundError, NotADirectoryError):
+        return ""
+    return _KINDS.get(stat.S_IFMT(mode), "a device")
+
+
+def _why(path: str | os.PathLike[str], error: OSError | ValueError) -> str:
+    reason = getattr(error, "strerror", None) or str(error)
+    return f"{os.fspath(path)!r} cannot be used: {reason}"
 
 
 @contextmanager
 def written_aside(path: Path) -> Iterator[BinaryIO]:
     """A file beside the path: flushed and renamed into place, or removed on an error."""
-    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
+    check_replaceable(path)
+    aside = beside(path)
     try:
-        with aside.open("wb") as file:
+        with aside.open("xb") as file:
             yield file
             file.flush()
             os.fsync(file.fileno())
@@ -23,6 +95,13 @@ def written_aside(path: Path) -> Iterator[BinaryIO]:
         aside.unlink(missing_ok=True)
         raise
     flush_directory(path.parent)
+
+
+def beside(path: Path, suffix: str = ".part") -> Path:
+    """A name beside a path that nothing has, of a length that file systems allow."""
+    aside = path.with_name(f".{path.name[:40]}.{os.getpid()}{suffix}")
+    aside.unlink(missing_ok=True)
+    return aside
 
 
 def write_aside(path: Path, content: bytes | str) -> None:

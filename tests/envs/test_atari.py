@@ -292,7 +292,9 @@ def test_an_unknown_game_and_a_missing_ale_py_are_one_clear_line(monkeypatch):
         make_environment("ALE/Pomg-v5")
     assert "\n" not in str(error.value)
     monkeypatch.setitem(sys.modules, "ale_py", None)
-    with pytest.raises(UserError, match=r"needs the extra `atari`: pip install 'movi\[atari\]'"):
+    with pytest.raises(
+        UserError, match=r"needs the extra `atari`: pip install 'momentum-rl\[atari\]'"
+    ):
         make_environment("ALE/Pong-v5")
 
 

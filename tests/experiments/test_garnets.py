@@ -252,5 +252,5 @@ def test_a_place_that_is_no_directory_is_refused_before_any_work(name, tmp_path,
 
     monkeypatch.setattr(kind, "columns", never)
     line = refusal(kind(out=tmp_path / "file" / "in", **SMALL, **options).compute)
-    assert line == f"out: {tmp_path / 'file'} is not a directory"
+    assert line == f"out: {tmp_path / 'file'} is a file, expected a directory"
     assert (tmp_path / "file").read_text() == "mine"

@@ -161,7 +161,7 @@ def test_what_is_not_an_npz_is_refused(tmp_path, content):
 
 def test_a_missing_file_and_a_directory_are_refused(tmp_path):
     assert refusal(load_mdp, tmp_path / "none.npz").endswith("none.npz: No such file or directory")
-    assert refusal(load_mdp, tmp_path).endswith("Is a directory")
+    assert refusal(load_mdp, tmp_path).endswith("not a file, expected an .npz")
 
 
 GOOD_HEADER = b"{'descr': '<f8', 'fortran_order': False, 'shape': (5, 2), }"

@@ -222,7 +222,7 @@ def test_a_full_replay_of_a_million_transitions_in_7_3_gigabytes_and_quick_to_sa
     import resource
     import time
 
-    from movi.replay.memory import available_memory
+    from movi.sizes import available_memory
 
     if available_memory() < 9e9:
         pytest.skip("needs 9 GB of memory")

@@ -51,20 +51,28 @@ HEADER = "game,variant,run,iteration,train_return\n"
         ("a.csv", "game,variant\nPong,a\n", "no column 'run'"),
         ("a.csv", HEADER, "a header and no rows"),
         ("a.csv", HEADER + "Pong,a,0,0.5,1\n", "iteration 0.5, expected a whole number"),
-        ("a.csv", HEADER + "Pong,a,0,-1,1\n", "iteration -1.0, expected a number from 0"),
+        ("a.csv", HEADER + "Pong,a,0,-1,1\n", "iteration -1.0, expected a whole number from 0"),
         ("a.csv", HEADER + "Pong,a,0,0,inf\n", "train_return inf, expected a finite number"),
         ("a.csv", HEADER + "Pong,a,0,0,x\n", "'x', expected a number"),
         ("a.csv", HEADER + "Pong,a,0,0,1\nPong,a,0,0,2\n", "run 0 has iteration 0 twice"),
         ("a.json", "", "cannot be read as JSON"),
         ("a.json", "[" * 100_000, "cannot be read as JSON"),
-        ("a.json", "{}", "expected a list of objects"),
-        ("a.json", "[3]", "entry 0: 3, expected Agent, Iteration and Value"),
-        ("a.json", '[{"Agent": 1, "Iteration": 0, "Value": 1}]', "Agent 1, expected a name"),
-        ("a.json", '[{"Agent": "x", "Iteration": true, "Value": 1}]', "expected a whole number"),
-        ("a.json", '[{"Agent": "x", "Iteration": NaN, "Value": 1}]', "expected a whole number"),
-        ("a.json", '[{"Agent": "x", "Iteration": 1e99, "Value": 1}]', "expected a number from 0"),
+        ("a.json", "{}", "{}, expected a list"),
+        ("a.json", "[3]", "entry 0: 3, expected an object"),
+        ("a.json", '[{"Agent": 1, "Iteration": 0, "Value": 1}]', "Agent: 1, expected a text"),
+        ("a.json", '[{"Agent": "x", "Iteration": true, "Value": 1}]', "expected a finite number"),
+        (
+            "a.json",
+            '[{"Agent": "x", "Iteration": NaN, "Value": 1}]',
+            "the number NaN is not finite",
+        ),
+        (
+            "a.json",
+            '[{"Agent": "x", "Iteration": 1e99, "Value": 1}]',
+            "expected a whole number from 0",
+        ),
         ("a.json", '[{"Agent": "x", "Iteration": 0, "Value": "1"}]', "expected a finite number"),
-        ("a.json", '[{"Agent": "x", "Iteration": 0, "Value": Infinity}]', "a finite number"),
+        ("a.json", '[{"Agent": "x", "Iteration": 0, "Value": Infinity}]', "Infinity is not finite"),
     ],
 )
 def test_a_wrong_file_is_one_line(name: str, text: str, complaint: str, tmp_path: Path) -> None:
@@ -87,7 +95,7 @@ def test_the_same_curves_twice_and_no_file_are_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text(HEADER + "Pong,a,0,0,1\n")
     with pytest.raises(UserError, match="a on Pong is in another file, too"):
         read_references([tmp_path / "a.csv"] * 2)
-    with pytest.raises(UserError, match=r"absent\.csv cannot be read \(No such file"):
+    with pytest.raises(UserError, match=r"absent\.csv: cannot be read: No such file"):
         read_references([tmp_path / "absent.csv"])
 
 

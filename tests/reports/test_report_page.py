@@ -147,10 +147,10 @@ def test_nothing_to_report_is_one_line_and_writes_nothing(tmp_path: Path) -> Non
 
 def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
     synthetic.write_assumption(tmp_path / "assumption.csv", synthetic.assumptions(20))
-    with pytest.raises(UserError, match="a directory, expected a file name"):
+    with pytest.raises(UserError, match="is a directory, expected a file"):
         write_report(tmp_path, tmp_path)
     (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="is a file, expected a directory"):
         write_report(tmp_path, tmp_path / "file" / "report.html")
 
 

@@ -59,15 +59,19 @@ def test_a_finished_run_with_lost_rows_is_named_and_unfinished(tmp_path: Path) -
 @pytest.mark.parametrize(
     ("file", "text", "complaint"),
     [
-        ("metrics.jsonl", '{"step": 1000, "score": "high"}\n', "line 1: score 'high', expected"),
-        ("metrics.jsonl", '{"step": 1000, "score": NaN}\n', "line 1: score nan, expected"),
-        ("metrics.jsonl", '{"step": 1000, "score": true}\n', "line 1: score True, expected"),
-        ("metrics.jsonl", "[]\n", "line 1: step None, expected increasing steps"),
+        ("metrics.jsonl", '{"step": 1000, "score": "high"}\n', "line 1: score: 'high', expected"),
+        (
+            "metrics.jsonl",
+            '{"step": 1000, "score": NaN}\n',
+            "line 1: cannot be read as JSON: the number NaN",
+        ),
+        ("metrics.jsonl", '{"step": 1000, "score": true}\n', "line 1: score: True, expected"),
+        ("metrics.jsonl", "[]\n", "line 1: [], expected an object"),
         ("metrics.jsonl", '{"step": 9}\n{"step": 9}\n', "line 2: step 9, expected increasing"),
-        ("metrics.jsonl", "no\n{}\n", "line 1 cannot be read as JSON"),
-        ("metrics.jsonl", "[" * 100_000 + "\n{}\n", "line 1 cannot be read as JSON"),
-        ("config.json", "{}", "not a run's config"),
-        ("config.json", "[" * 100_000, "not a run's config"),
+        ("metrics.jsonl", "no\n{}\n", "line 1: cannot be read as JSON"),
+        ("metrics.jsonl", "[" * 100_000 + "\n{}\n", "line 1: cannot be read as JSON"),
+        ("config.json", "{}", "format None"),
+        ("config.json", "[" * 100_000, "cannot be read as JSON: too deep"),
         (
             "config.json",
             f'{{"format": {FORMAT}, "algorithm": "dqn", "env": "x", "gamma": "x"}}',
@@ -133,7 +137,9 @@ def test_a_folder_of_nothing_or_of_others_has_no_runs(tmp_path: Path) -> None:
     (tmp_path / "node" / "config.json").write_text('{"name": "somebody else\'s"}')
     found = find_runs(tmp_path)
     assert found.runs == ()
-    assert found.problems == ("node/config.json: not a run's config",)
+    assert found.problems == (
+        f"node/config.json: format None, this version of movi reads {FORMAT}",
+    )
 
 
 def test_a_link_back_is_not_followed(tmp_path: Path) -> None:

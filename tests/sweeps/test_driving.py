@@ -12,7 +12,7 @@ import pytest
 from movi.cli import main
 from movi.sweeps.files import read_sweep, run_directory
 from movi.sweeps.named import NAMED
-from movi.training.run_directory import read_metrics
+from movi.training.run_files import read_metrics
 from movi.training.train import train
 from tests.sweeps.sweep_processes import (
     TOML,
@@ -190,7 +190,7 @@ def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, comp
         .replace("seeds = 2", "seeds = 1")
         .replace("steps = 2000", "steps = 500")
     )
-    done = movi("sweep", "mine.toml", "--out", "out")
+    done = movi("sweep", "mine.toml", "--out", "out", "--trust", "moody")
     assert done.returncode == 1
     log = Path("out/logs/moody:Moody-v0/momentum-beta-0.5/seed-0.txt")
     assert done.stderr == (
@@ -203,7 +203,7 @@ def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, comp
     assert "ArithmeticError('not today')" in shown
     before = fingerprint(tmp_path / "out")
     module.write_text(GYM.format(mood=""))
-    done = movi("sweep", "--out", "out")
+    done = movi("sweep", "--out", "out", "--trust", "moody")
     assert (done.returncode, done.stderr) == (0, "")
     assert before
     assert before.items() <= fingerprint(tmp_path / "out").items()

@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from movi.errors import UserError
+from movi.sizes import require
 from movi.sweeps.matrix import Variant, cross, jobs_of
 from movi.sweeps.needs import Needs, computed
-from movi.sweeps.plan import PROCESS, fitted, grouped, require_room, shares
+from movi.sweeps.plan import PROCESS, fitted, grouped, shares
 from movi.sweeps.ray_cluster import planned
 
 MB = 10**6
@@ -119,9 +120,9 @@ def test_a_sweep_that_has_begun_keeps_its_groups():
 
 
 def test_what_cannot_fit_on_the_disk_is_refused(tmp_path):
-    require_room(tmp_path / "new" / "place", 1)
-    with pytest.raises(UserError, match=r"runs need 1e\+06 TB, only"):
-        require_room(tmp_path / "new" / "place", 10**18)
+    require("out: the runs", disk=1, directory=tmp_path / "new" / "place")
+    with pytest.raises(UserError, match=r"out: the runs: needs 1e\+06 TB, only"):
+        require("out: the runs", disk=10**18, directory=tmp_path / "new" / "place")
     assert list(Path(tmp_path).iterdir()) == []
 
 

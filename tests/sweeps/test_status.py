@@ -125,7 +125,7 @@ def test_half_written_and_newer_runs_are_rows_of_the_table(sweep, capsys):
     assert main(["status", str(sweep)]) == 0
     said = capsys.readouterr().out
     assert "5 unreadable" in said
-    assert "'hibernating', unknown to this version of movi" in " ".join(said.split())
+    assert "'hibernating', expected one of running" in " ".join(said.split())
 
 
 def test_the_progress_of_a_group_is_that_of_each_of_its_runs(tmp_path):
@@ -151,10 +151,10 @@ def test_the_progress_of_a_group_is_that_of_each_of_its_runs(tmp_path):
         (None, "no sweep and no runs"),
         ({"readme.txt": "hello"}, "no sweep and no runs"),
         ({"config.json": '{"port": 80}'}, "no sweep and no runs"),
-        ({"sweep.json": '{"format": 99}'}, "format 99, written by a newer version"),
-        ({"sweep.json": '{"format": 1, "na'}, "not JSON"),
-        ({"sweep.json": ""}, "not JSON"),
-        ({"sweep.json": '{"kernel": "rbf"}'}, "not a sweep's file"),
+        ({"sweep.json": '{"format": 99}'}, "format 99, this version of movi reads 1"),
+        ({"sweep.json": '{"format": 1, "na'}, "cannot be read as JSON"),
+        ({"sweep.json": ""}, "cannot be read as JSON"),
+        ({"sweep.json": '{"kernel": "rbf"}'}, "format None"),
         ({"sweep.json/x": ""}, "Is a directory"),
     ],
 )

@@ -71,7 +71,7 @@ def test_record_writes_a_video_of_the_episode(run, tmp_path, capsys):
 
 
 def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
-    from movi.training.run_directory import read_config
+    from movi.training.run_files import read_config
 
     words = [*SHORT, "--preset", "paper", "--replay-capacity", "500", "--batch-size", "8"]
     assert (

@@ -114,9 +114,9 @@ def test_a_wrong_value_is_one_line_that_names_it(fields, message):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("", "not a run's config"),
-        ("[]", "not a run's config"),
-        ("{}", "not a run's config"),
+        ("", "cannot be read as JSON"),
+        ("[]", "expected an object"),
+        ("{}", "format None"),
         ('{"format": 99}', "format 99"),
         ('{"format": 2, "algorithm": "dqn"}', "missing fields: env"),
         ('{"format": 2, "algorithm": "dqn", "env": "x", "colour": 3}', "colour"),

@@ -14,7 +14,7 @@ from movi.errors import UserError
 from movi.training.config import Config
 from movi.training.evaluation import evaluate
 from movi.training.fused_train import train_seeds
-from movi.training.run_directory import read_evaluations
+from movi.training.run_files import read_evaluations
 from movi.training.train import evaluation_due, train
 from tests.training.diagnostics import OneState, vector
 from tests.training.test_kills import TINY

@@ -13,7 +13,7 @@ from movi.errors import UserError
 from movi.training.config import Config
 from movi.training.fused_train import train_seeds
 from movi.training.presets import preset_fields
-from movi.training.run_directory import read_config, read_metrics
+from movi.training.run_files import read_config, read_metrics
 from movi.training.train import Watcher, train
 from tests.training.jax_diagnostics import CONSTANT, episodic, zero
 

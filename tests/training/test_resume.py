@@ -26,7 +26,7 @@ from movi.spaces import ObservationSpace
 from movi.training.checkpoint import Checkpoints
 from movi.training.config import Config
 from movi.training.fused_train import train_seeds
-from movi.training.run_directory import read_config, read_metrics, read_status
+from movi.training.run_files import read_config, read_metrics, read_status
 from movi.training.train import Watcher, train
 from tests.training.diagnostics import OneState, Scripted, scripted, vector
 from tests.training.test_kills import RESULTS, TINY, assert_equal_runs
@@ -308,7 +308,7 @@ def test_what_cannot_be_checkpointed_is_refused_unless_checkpoints_are_off(tmp_p
         train(replace(config, env="CartPole-v1"), tmp_path / "run", replay=own)
     assert not (tmp_path / "run").exists()
     train(replace(config, checkpoint_every=0), tmp_path / "run", environment=itself)
-    assert read_status(tmp_path / "run") == "finished"
+    assert read_status(tmp_path / "run").status == "finished"
     assert not (tmp_path / "run" / "replay").exists()
 
 
@@ -379,7 +379,7 @@ def test_a_signal_makes_a_checkpoint_and_a_line_that_says_how_to_go_on(config, w
         f"interrupted at step {step}; `movi resume {tmp_path}` goes on from its checkpoint of "
         f"step {step}"
     )
-    assert read_status(tmp_path) == "interrupted"
+    assert read_status(tmp_path).status == "interrupted"
     train(config, tmp_path)
     assert results(tmp_path) == results(whole / ("host" if config is HOST else "fused"))
 
@@ -458,7 +458,7 @@ def test_a_full_disk_is_one_line_and_the_last_checkpoint_is_intact(
 def test_a_directory_that_cannot_be_written_is_one_line(tmp_path, capsys):
     blocked = tmp_path / "file"
     blocked.write_text("")
-    with pytest.raises(UserError, match="cannot be written"):
+    with pytest.raises(UserError, match="is a file, expected a directory"):
         train(HOST, blocked / "run")
 
 

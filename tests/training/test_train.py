@@ -17,7 +17,7 @@ from movi.replay import UniformReplay
 from movi.spaces import ObservationSpace, Spaces
 from movi.training.config import Config
 from movi.training.evaluation import evaluate
-from movi.training.run_directory import read_config, read_metrics
+from movi.training.run_files import read_config, read_metrics
 from movi.training.train import train
 from movi.transitions import Horizon
 from tests.training.diagnostics import MODES, OneState, Scripted, scripted, vector

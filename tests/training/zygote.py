@@ -1,8 +1,10 @@
 """A process that has imported everything and forks a child for each run that is to be killed.
 
-Reads a JSON object per line: {"config", "out", "seeds" or null, "sync": n, "delay": seconds}. The
-child trains; it is killed with SIGKILL before its n-th call that puts something on the disk, or
-from here so many seconds after it began. Answers with the child's exit status and its seconds.
+Reads a JSON object per line: {"config", "out", "seeds" or null, "after", "sync": n, "delay":
+seconds}. The child trains; it is killed with SIGKILL before its n-th call that puts something on
+the disk, or from here so many seconds after it began. With "after" both are counted from the first
+checkpoint that it makes itself: before that, most of its time is compilation. Answers with the
+child's exit status, its seconds, and whether it came to where they are counted from.
 """
 
 import json
@@ -17,6 +19,7 @@ import numpy as np
 import movi.envs.gym_vector
 import movi.envs.gymnax_env
 import movi.training.fused_train
+from movi.training.checkpoint import Checkpoints
 from movi.training.config import Config
 from movi.training.train import Watcher, train
 
@@ -24,13 +27,35 @@ from movi.training.train import Watcher, train
 class Begun(Watcher):
     """Tells that the run is under way."""
 
-    def __init__(self, pipe):
-        self.pipe = pipe
+    def __init__(self, begin):
+        self.begin = begin
 
     def announce(self, line):
-        if self.pipe is not None:
-            os.write(self.pipe, b"!")
-            self.pipe = None
+        self.begin()
+
+
+def once(job, pipe):
+    """What is done when the run is under way: from here on the kill is counted."""
+    left = [True]
+
+    def begin():
+        if left.pop() if left else False:
+            if job.get("sync"):
+                die_before(job["sync"])
+            os.write(pipe, b"!")
+
+    return begin
+
+
+def after_a_checkpoint(begin):
+    """Begins when the first checkpoint is on the disk: of several seeds, that of the first."""
+    write = Checkpoints.write
+
+    def instead(*args):
+        write(*args)
+        begin()
+
+    Checkpoints.write = instead
 
 
 def die_before(count):
@@ -53,10 +78,11 @@ def die_before(count):
 def child(job, pipe):
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, 1)
-    if job.get("sync"):
-        die_before(job["sync"])
+    begin = once(job, pipe)
+    watcher = Watcher() if job.get("after") else Begun(begin)
+    if job.get("after"):
+        after_a_checkpoint(begin)
     config = Config.from_dict(job["config"])
-    watcher = Begun(pipe)
     if job.get("seeds"):
         outs = [Path(job["out"]) / f"seed-{seed}" for seed in job["seeds"]]
         movi.training.fused_train.train_seeds(
@@ -82,14 +108,14 @@ def main():
                 os._exit(1)
             os._exit(0)
         os.close(writer)
+        begun = os.read(reader, 1) != b""  # returns at once if the child ends before it began
+        start = time.monotonic() if begun else start
         if job.get("delay") is not None:
-            os.read(reader, 1)  # returns at once if the child ends before it began
-            start = time.monotonic()
             time.sleep(job["delay"])
             os.kill(pid, signal.SIGKILL)
         _, status = os.waitpid(pid, 0)
         os.close(reader)
-        answer = {"status": status, "seconds": time.monotonic() - start}
+        answer = {"status": status, "seconds": time.monotonic() - start, "begun": begun}
         print(json.dumps(answer), flush=True)
 
 

@@ -7,8 +7,9 @@ Loading executes nothing that the file contains.
 """
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -20,11 +21,14 @@ from flax.traverse_util import flatten_dict, unflatten_dict
 
 from movi.agents.networks import NetworkSpec, make_network
 from movi.errors import UserError
-from movi.files import write_aside
+from movi.files import file_to_write, write_aside, writing
+from movi.reading import checked, parsed, tensors
 from movi.spaces import Spaces
 from movi.version import __version__
 
 FORMAT = 1
+DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
+LARGEST_SPACE = 10**8
 AGENT_FILE = "agent.safetensors"
 
 
@@ -94,9 +98,16 @@ def _compiled(network: nn.Module) -> Any:
 
 def save(agent: Agent, path: str | Path) -> None:
     """Writes the agent's file: complete, or not at all."""
+    file = file_to_write(path, "file")
+    with writing(file):
+        write_aside(file, encoded(agent))
+
+
+def encoded(agent: Agent) -> bytes:
+    """The bytes of the agent's file."""
     from safetensors.numpy import save as to_bytes
 
-    tensors = {
+    arrays = {
         key: np.asarray(leaf) for key, leaf in flatten_dict(dict(agent.params), sep="/").items()
     }
     header = {
@@ -107,9 +118,7 @@ def save(agent: Agent, path: str | Path) -> None:
         "spaces": agent.spaces.to_json(),
         "about": agent.about,
     }
-    write_aside(
-        Path(path), to_bytes(tensors, metadata={"movi": json.dumps(header, sort_keys=True)})
-    )
+    return to_bytes(arrays, metadata={"movi": json.dumps(header, sort_keys=True)})
 
 
 def load(path: str | Path, network: nn.Module | None = None) -> Agent:
@@ -123,17 +132,7 @@ def load(path: str | Path, network: nn.Module | None = None) -> Agent:
     if not file.is_file():
         raise UserError(f"{file}: no such file, expected an agent's file or a run directory")
     header, params = _read(file)
-    try:
-        spaces = Spaces.from_json(header["spaces"])
-        spec = None
-        if header["network"] is not None:
-            data = dict(header["network"])
-            spec = NetworkSpec(**{**data, "hidden": tuple(data["hidden"])})
-        acts_on, about = str(header["acts_on"]), dict(header["about"])
-        if acts_on not in params:
-            raise KeyError(acts_on)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(f"{file}: not an agent's file (its description lacks {error})") from None
+    spaces, spec = header.spaces, header.network
     if network is None and spec is None:
         raise UserError(f"{file}: trained with a network of your own: load(FILE, network=…)")
     try:
@@ -146,22 +145,48 @@ def load(path: str | Path, network: nn.Module | None = None) -> Agent:
     except Exception as error:  # whatever flax and JAX say to a description that makes no sense
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{file}: its network cannot be built: {reason}") from None
-    return Agent(network, params, spaces, acts_on=acts_on, spec=spec, about=about)
+    return Agent(network, params, spaces, acts_on=header.acts_on, spec=spec, about=header.about)
 
 
-def _read(file: Path) -> tuple[dict[str, Any], dict[str, Any]]:
-    from safetensors import SafetensorError, safe_open
+@dataclass(frozen=True)
+class _Header:
+    """The description in an agent's file."""
 
+    format: int
+    acts_on: str
+    spaces: Spaces
+    about: dict[str, Any]
+    network: NetworkSpec | None
+
+    def __post_init__(self) -> None:
+        if self.format > FORMAT:
+            raise UserError(f"format {self.format}, this version of movi reads up to {FORMAT}")
+        seen = self.spaces.observation
+        if seen.dtype not in DTYPES:
+            raise UserError(f"dtype: {seen.dtype!r}, expected one of {', '.join(DTYPES)}")
+        categories = 1 if seen.categories is None else seen.categories
+        sizes = (*seen.shape, self.spaces.actions, categories)
+        if min(sizes) < 1 or math.prod(sizes) > LARGEST_SPACE:
+            raise UserError(
+                f"spaces: {sizes}, expected sizes of at least 1 and {LARGEST_SPACE:,} in all"
+            )
+
+
+def _read(file: Path) -> tuple[_Header, dict[str, Any]]:
+    """The description and the parameters, by network and name."""
     try:
-        with safe_open(file, framework="numpy") as content:
-            header = json.loads((content.metadata() or {})["movi"])
-            tensors = {key: content.get_tensor(key) for key in content.keys()}  # noqa: SIM118
-        number = int(header["format"])
-    except (SafetensorError, KeyError, TypeError, ValueError, OSError):
+        texts, arrays = tensors(file)
+        data = parsed(texts.get("movi", ""), str(file))
+    except UserError:
         raise UserError(f"{file}: not an agent's file (damaged, or of another program)") from None
-    if number > FORMAT:
-        raise UserError(f"{file}: format {number}, this version of movi reads up to {FORMAT}")
-    return header, unflatten_dict(tensors, sep="/")
+    header: _Header = checked(data, _Header, str(file))
+    names = {name.partition("/")[0] for name in arrays}
+    if header.acts_on not in names or names & set(arrays):
+        raise UserError(
+            f"{file}: parameters of {', '.join(sorted(names)) or 'nothing'}, "
+            f"expected those of {header.acts_on!r}"
+        )
+    return header, unflatten_dict(arrays, sep="/")
 
 
 def _check_parameters(
@@ -172,8 +197,10 @@ def _check_parameters(
         jax.random.key(0),
         jax.ShapeDtypeStruct((1, *spaces.observation.shape), spaces.observation.dtype),
     )["params"]
-    shapes = flatten_dict(jax.tree.map(lambda leaf: tuple(leaf.shape), expected), sep="/")
+    known = {key: (leaf.shape, leaf.dtype) for key, leaf in flatten_dict(expected, sep="/").items()}
     for name, tree in params.items():
-        found = {key: tuple(leaf.shape) for key, leaf in flatten_dict(tree, sep="/").items()}
-        if found != shapes:
+        arrays = flatten_dict(tree, sep="/")
+        if {key: (leaf.shape, leaf.dtype) for key, leaf in arrays.items()} != known:
             raise UserError(f"{file}: the parameters of {name!r} do not fit its network")
+        if not all(np.isfinite(array).all() for array in arrays.values()):
+            raise UserError(f"{file}: the parameters of {name!r} are not finite")

@@ -3,6 +3,8 @@
 All kernels are Glorot-uniform and all biases zero, as in Dopamine.
 """
 
+import itertools
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,10 +16,14 @@ import jax.numpy as jnp
 from movi.agents.convolution import SlicedConv, StridedConv
 from movi.agents.products import dot_general
 from movi.errors import UserError
+from movi.sizes import require
 from movi.spaces import ObservationSpace, Spaces
 
 Array = Any
 Kind = Literal["nature", "minatar", "mlp"]
+
+DEEPEST = 100
+COPIES = 6  # of the weights while they are trained: online, lagged, gradient, the optimiser's
 
 _glorot = nn.initializers.xavier_uniform()
 
@@ -130,6 +136,16 @@ def choose_network(space: ObservationSpace) -> Kind:
     return "minatar" if min(height, width) >= 3 else "mlp"
 
 
+def _check_size(spec: NetworkSpec, spaces: Spaces) -> None:
+    """Raises at once if an MLP cannot fit: its description may come from a file."""
+    if len(spec.hidden) > DEEPEST:
+        raise UserError(f"hidden: {len(spec.hidden)} layers, expected at most {DEEPEST}")
+    seen = spaces.observation.categories or math.prod(spaces.observation.shape)
+    widths = (seen, *spec.hidden, spaces.actions)
+    weights = sum(a * b for a, b in itertools.pairwise(widths))
+    require(f"network of {weights:,} weights", memory=COPIES * 4 * weights)
+
+
 def make_network(spec: NetworkSpec, spaces: Spaces) -> nn.Module:
     """The network of this spec for these observations and actions."""
     space = spaces.observation
@@ -138,6 +154,8 @@ def make_network(spec: NetworkSpec, spaces: Spaces) -> nn.Module:
             f"network: {spec.kind!r} needs image observations of three axes, "
             f"found observations of shape {space.shape}"
         )
+    if spec.kind == "mlp":
+        _check_size(spec, spaces)
     torsos: dict[str, Callable[[], nn.Module]] = {
         "nature": lambda: Nature(spec.padding),
         "minatar": MinAtar,

@@ -17,7 +17,7 @@ import gymnasium as gym
 import numpy as np
 
 from movi.envs.gym_vector import GymnasiumVector
-from movi.errors import UserError
+from movi.errors import MissingExtra, UserError
 
 FRAMES_PER_STEP = 4
 EPISODE_STEPS = 27_000
@@ -149,9 +149,7 @@ def vector_env(env_id: str, num_envs: int, **settings: Any) -> Any:
         import ale_py
         from ale_py.vector_env import AtariVectorEnv
     except ModuleNotFoundError:
-        raise UserError(
-            f"env: {env_id!r} needs the extra `atari`: pip install 'movi[atari]'"
-        ) from None
+        raise MissingExtra(f"env: {env_id!r}", "atari") from None
     gym.register_envs(ale_py)
     names = sorted(
         name for name in gym.registry if re.fullmatch(rf"{PREFIX}[^-]+-v5", name) is not None

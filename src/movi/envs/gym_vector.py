@@ -1,7 +1,9 @@
 """Any Gymnasium vector environment with discrete actions, in all its autoreset modes."""
 
+import re
+import warnings
 from array import array
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -239,11 +241,17 @@ def _name(env: Any) -> str:
 
 
 def make_gymnasium(
-    env_id: str, num_envs: int = 1, *, vectorisation: str = "sync", **kwargs: Any
+    env_id: str,
+    num_envs: int = 1,
+    *,
+    trust: Collection[str] = (),
+    vectorisation: str = "sync",
+    **kwargs: Any,
 ) -> GymnasiumVector:
     """n environments of a Gymnasium id, in this process (sync) or one process each (async).
 
-    Every episode has a seed of its own, and every step is a decision.
+    Every episode has a seed of its own, and every step is a decision. ``trust`` are the modules
+    that an id may name: see ``make_single``.
     """
     vector: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED}
     if vectorisation == "sync":
@@ -252,7 +260,7 @@ def make_gymnasium(
         vector["context"] = "spawn"  # a fork of a process with JAX's threads can deadlock
     else:
         raise UserError(f"vectorisation: {vectorisation!r}, expected 'sync' or 'async'")
-    check_env(env_id, **kwargs)
+    check_env(env_id, trust=trust, **kwargs)
     return GymnasiumVector(
         gym.make_vec(
             env_id, num_envs, vectorization_mode=vectorisation, vector_kwargs=vector, **kwargs
@@ -260,19 +268,48 @@ def make_gymnasium(
     )
 
 
-def check_env(env_id: str, **kwargs: Any) -> None:
+def check_env(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> None:
     """Builds one environment and closes it: its id exists and its spaces are supported."""
-    env = make_single(env_id, **kwargs)
+    env = make_single(env_id, trust=trust, **kwargs)
     try:
         spaces_of(env.observation_space, env.action_space, env_id)
     finally:
         env.close()
 
 
-def make_single(env_id: str, **kwargs: Any) -> gym.Env:
-    """One plain environment of a Gymnasium id."""
+def module_of(env_id: str) -> str:
+    """The module that Gymnasium imports for an id of the form MODULE:NAME; "" for a plain one.
+
+    >>> module_of("my_games.small:Maze-v0"), module_of("CartPole-v1")
+    ('my_games.small', '')
+    """
+    module, colon, name = env_id.partition(":")
+    if not colon:
+        return ""
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", module) or not name or ":" in name:
+        raise UserError(f"env: {env_id!r}, expected an id of the form NAME or MODULE:NAME")
+    return module
+
+
+def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> gym.Env:
+    """One plain environment of a Gymnasium id.
+
+    An id of the form MODULE:NAME makes Gymnasium import the module, which runs whatever is in it.
+    Ids come from files that others wrote (agents, configs, sweeps): so the module has to be among
+    those in ``trust``, which only the command line or a program fills.
+    """
+    module = module_of(env_id)
+    if module and module not in trust:
+        raise UserError(
+            f"env: {env_id!r} runs the code of the module {module!r}, which only a file asks for; "
+            f"if you trust it, add --trust {module}"
+        )
     try:
-        return gym.make(env_id, **kwargs)
-    except (gym.error.Error, ModuleNotFoundError, TypeError) as error:
+        with warnings.catch_warnings(record=True) as said:
+            env = gym.make(env_id, **kwargs)
+    except (gym.error.Error, ImportError, TypeError) as error:
         line = " ".join(str(error).split())
         raise UserError(f"env: {env_id!r} cannot be made: {line}") from None
+    for one in said:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return env

@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.envs.jax_env import JaxEnvironment, JaxOutcome, State, settled
-from movi.errors import UserError
+from movi.errors import MissingExtra, UserError
 from movi.spaces import ObservationSpace, Spaces
 
 MINATAR = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
@@ -51,9 +51,7 @@ def make_gymnax(env_id: str) -> JaxEnvironment:
     try:
         import gymnax
     except ModuleNotFoundError:
-        raise UserError(
-            f"env: {env_id} needs the extra `gymnax`: pip install 'movi[gymnax]'"
-        ) from None
+        raise MissingExtra(f"env: {env_id}", "gymnax") from None
     if family == "MinAtar":
         env, params = gymnax.make(f"{name}-MinAtar", use_minimal_action_set=False)
         timed = name == "Freeway"

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from movi.errors import UserError
-from movi.experiments.results import check_directory, record, write_table
+from movi.experiments.results import record, write_table
+from movi.files import directory_to_write
 
 if TYPE_CHECKING:
     from movi.mdp import FiniteMDP
@@ -61,7 +62,7 @@ class Garnets(ABC):
 
     def compute(self, *, progress: bool = False) -> Path:
         """Run the experiment and write its table; the path of the .csv."""
-        check_directory(self.out)
+        directory_to_write(self.out)
         began = time.perf_counter()
         columns = self.columns(progress=progress)
         name = type(self).__name__.lower()

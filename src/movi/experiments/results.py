@@ -2,28 +2,15 @@
 
 import dataclasses
 import json
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from movi.errors import UserError
-from movi.files import write_aside
+from movi.files import write_aside, writing
 from movi.version import __version__
 from movi.versions import NUMERIC, installed
-
-
-def check_directory(path: Path) -> None:
-    """Raise at once if results could not be written there later; writes nothing."""
-    here = path
-    while not here.exists() and here != here.parent:
-        here = here.parent
-    if not here.is_dir():
-        raise UserError(f"out: {here} is not a directory")
-    if not os.access(here, os.W_OK | os.X_OK):
-        raise UserError(f"out: {path} cannot be written: no permission in {here}")
 
 
 def command_line(words: str, config: Any) -> str:
@@ -60,12 +47,10 @@ def write_table(
     rows = zip(*(_texts(column) for column in columns.values()))
     text = "\n".join([",".join(columns), *(",".join(row) for row in rows)]) + "\n"
     path = directory / f"{name}.csv"
-    try:
+    with writing(path):
         directory.mkdir(parents=True, exist_ok=True)
         write_aside(directory / f"{name}.json", json.dumps(made_by, indent=2) + "\n")
         write_aside(path, text)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
     return path
 
 

@@ -1,9 +1,7 @@
 """MDPs and solutions in ``.npz`` files, without pickle, written whole or not at all."""
 
 import os
-import tokenize
 import zipfile
-import zlib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,8 +10,9 @@ import numpy as np
 from numpy.lib import format as npy
 
 from movi.errors import UserError
-from movi.files import written_aside
+from movi.files import file_to_write, writing, written_aside
 from movi.mdp.model import FiniteMDP, adopted, aligned
+from movi.sizes import require
 
 _BLOCK = 1 << 22  # bytes read at a time
 FIELDS = ("successors", "probabilities", "rewards", "discount")
@@ -35,19 +34,16 @@ def load_mdp(path: str | os.PathLike[str]) -> FiniteMDP:
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays aside, then rename, so that a reader never sees half a file."""
-    path = Path(path)
-    if not path.name:
-        raise UserError(f"{str(path)!r}: not a file name")
-    try:
-        with written_aside(path) as file:
-            named: Any = dict(arrays)
-            np.savez(file, **named)
-    except OSError as error:
-        raise UserError(f"{path}: cannot be written: {error.strerror or error}") from None
+    path = file_to_write(path)
+    with writing(path), written_aside(path) as file:
+        named: Any = dict(arrays)
+        np.savez(file, **named)
 
 
 def read_arrays(path: str | os.PathLike[str], names: tuple[str, ...]) -> dict[str, np.ndarray]:
     """The named arrays of an ``.npz``; nothing in the file can execute or claim memory by lying."""
+    if Path(path).exists() and not Path(path).is_file():
+        raise UserError(f"{path}: not a file, expected an .npz")
     try:
         with zipfile.ZipFile(path) as archive:
             members = {info.filename: info for info in archive.infolist()}
@@ -56,14 +52,17 @@ def read_arrays(path: str | os.PathLike[str], names: tuple[str, ...]) -> dict[st
                 raise UserError(
                     f"{path}: no array {missing[0]!r}, expected {', '.join(names)} in the .npz"
                 )
-            return {name: _read_member(archive, members[f"{name}.npy"]) for name in names}
-    except (OSError, EOFError, zipfile.BadZipFile, zlib.error, NotImplementedError) as error:
-        what = getattr(error, "strerror", None) or "not a readable .npz file"
-        raise UserError(f"{path}: {what}") from None
-    except (ValueError, MemoryError, RuntimeError, OverflowError) as error:
-        if isinstance(error, UserError):
-            raise
-        raise UserError(f"{path}: {str(error).splitlines()[0]}") from None
+            chosen = {name: members[f"{name}.npy"] for name in names}
+            require(str(path), memory=sum(info.file_size for info in chosen.values()))
+            return {name: _read_member(archive, info) for name, info in chosen.items()}
+    except UserError:
+        raise
+    except OSError as error:
+        raise UserError(f"{path}: {error.strerror or 'not a readable .npz file'}") from None
+    except (ValueError, OverflowError) as error:
+        raise UserError(f"{path}: {error or 'not a readable .npz file'}") from None
+    except Exception:  # whatever zipfile, its decompressors and NumPy say to bytes of others
+        raise UserError(f"{path}: not a readable .npz file") from None
 
 
 def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
@@ -77,8 +76,10 @@ def _read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> np.ndarray:
             raise ValueError(f"{info.filename}: .npy version {version}, expected 1.0 or 2.0")
         try:  # NumPy parses the header as Python's literals, and lets the parser's errors through
             shape, fortran, dtype = readers[version](member)
-        except (SyntaxError, TypeError, OverflowError, tokenize.TokenError):
+        except Exception:
             raise ValueError(f"{info.filename}: its header is not readable") from None
+        if any(type(size) is not int for size in shape):
+            raise ValueError(f"{info.filename}: shape {shape}, expected integers")
         if dtype.hasobject:
             raise ValueError(f"{info.filename}: Python objects, expected numbers")
         # By the archive's own size, so that a header cannot make us allocate more.

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from movi.errors import UserError, check_seed
+from movi.errors import UserError, check_count, check_seed
 from movi.mdp.model import FiniteMDP, adopted, aligned
+from movi.sizes import require
 
 _ROWS = 1 << 17  # drawn at a time: part of what a seed means, so never to be changed
 
@@ -30,14 +31,14 @@ def garnet(
     numbers = {"states": states, "actions": actions, "branching": branching}
     numbers |= {} if count is None else {"count": count}
     for name, value in numbers.items():
-        if value < 1:
-            raise UserError(f"{name}: {value}, expected at least 1")
+        check_count(name, value)
     if branching > states:
         raise UserError(f"branching: {branching}, expected at most the number of states, {states}")
     check_seed(seed)
-    if states >= 2**31:
-        raise UserError(f"states: {states}, expected fewer than 2**31")
     members = 1 if count is None else count
+    cells = members * states * actions
+    # Validating them takes as much again as the arrays themselves.
+    require(f"{cells:,} pairs (s, a)", memory=2 * cells * (12 * branching + 8))
     shape = (members, states * actions, branching)
     successors, probabilities = aligned(shape, np.int32), aligned(shape, np.float64)
     rewards = aligned((members, states, actions), np.float64)

@@ -27,7 +27,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from movi.errors import UserError, check_seed
+from movi.errors import UserError, check_count, check_seed
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import Union, select, union
 from movi.planning.engine import (
@@ -42,6 +42,7 @@ from movi.planning.engine import (
 from movi.planning.errors import applied, sampled_iteration
 from movi.planning.schemes import scheme
 from movi.progress import bar
+from movi.sizes import require
 
 Array = Any
 MOVI = scheme("movi")
@@ -84,16 +85,21 @@ def assumption_check(
     if mdps.batch is None:
         raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
     for name, value in (("iteration", iteration), ("restarts", restarts), ("batch", batch)):
-        if value < 1:
-            raise UserError(f"{name}: {value}, expected at least 1")
+        check_count(name, value)
     if not lengths or min(lengths) < 0:
         raise UserError(f"lengths: {tuple(lengths)}, expected integers of at least 0")
+    check_count("lengths", max(lengths), 0)
     check_seed(seed)
+    cells = min(batch, mdps.batch) * restarts * mdps.states * mdps.actions
+    # A copy of the MDP and of its thresholds for every restart; the products of both readings and
+    # of the kernel more, twice.
+    each = 16 * mdps.branching + 3 * (16 * (max(lengths) + 1) + 24 * len(lengths))
+    require(f"{restarts:,} restarts, l up to {max(lengths):,}", memory=cells * each)
     parts = []
     with jax.enable_x64(True), bar("MDPs", mdps.batch, show=progress) as advance:
         # The history has keys of its own, so that no restart repeats its samples.
         past = member_keys(seed, mdps.batch)
-        future = member_keys(seed + 1, mdps.batch, restarts)
+        future = member_keys((seed + 1) % 2**63, mdps.batch, restarts)
         for begin in range(0, mdps.batch, batch):
             some, own = mdps[begin : begin + batch], past[begin : begin + batch]
             fresh = future[begin * restarts : (begin + len(some)) * restarts]

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from movi.errors import UserError, check_seed
+from movi.errors import UserError, check_count, check_seed
 from movi.mdp import FiniteMDP
 from movi.mdp.exact import certain_optimum
 from movi.planning.losses import batch_losses
@@ -15,9 +15,12 @@ from movi.planning.runs import run
 from movi.planning.schemes import scheme
 from movi.progress import bar
 from movi.schedules import Schedule
+from movi.sizes import require
 from movi.targets import Algorithm
 
 _ROWS = 1 << 24  # policy entries per chunk
+ROW = 500  # bytes of a row of the table, with its numbers as texts
+SAMPLE = 16  # bytes of a sample: the random number, the successor, its value
 
 
 class Comparison(NamedTuple):
@@ -64,8 +67,8 @@ def compare(
     """
     least_values = (("iterations", iterations, 1), ("samples", samples, 0), ("chunk", chunk, 1))
     for name, value, least in least_values:
-        if value is not None and value < least:
-            raise UserError(f"{name}: {value}, expected at least {least}")
+        if value is not None:
+            check_count(name, value, least)
     check_seed(seed)
     if mdps.batch is None:
         raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
@@ -74,6 +77,10 @@ def compare(
     chosen = tuple(scheme(which, beta) for which in schemes)
     if chunk is None:
         chunk = max(1, min(500, _ROWS // (len(chosen) * mdps.batch * mdps.states)))
+    points = len(chosen) * iterations
+    require(f"{iterations:,} iterations", memory=points * (16 * mdps.batch + ROW))
+    cells = mdps.batch * mdps.states * mdps.actions
+    require(f"{samples:,} samples of each (s, a)", memory=samples * cells * SAMPLE)
     optimal_q = certain_optimum(mdps).q
     l1 = np.empty((len(chosen), iterations, mdps.batch))
     sup = np.empty_like(l1)

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, check_count, check_seed
 from movi.mdp import FiniteMDP, policy_values
 from movi.mdp.exact import certain_optimum
 from movi.planning.bounds import (
@@ -23,6 +23,7 @@ from movi.planning.losses import Losses, batch_losses
 from movi.planning.schemes import scheme
 from movi.progress import bar
 from movi.schedules import Constant
+from movi.sizes import require
 
 
 def losses_and_bounds(
@@ -40,9 +41,14 @@ def losses_and_bounds(
     SQL and DPP of the policy after n iterations (see `bounds`). μ and ν are uniform. For each bound
     a column ``…_holds`` says in how many of the MDPs it held.
     """
+    check_count("iterations", iterations)
+    check_seed(seed)
     if not 0 < delta < 1:
         raise UserError(f"delta: {delta}, expected a number in (0, 1)")
     rates = [Constant(beta) for beta in constant_betas]
+    cells = len(mdps) * mdps.states * mdps.actions
+    # Of every iteration: q, the error, their sums, the bound's two terms and the bound.
+    require(f"{iterations:,} iterations", memory=8 * 8 * iterations * cells)
     optimal = certain_optimum(mdps)
     uniform = np.full((mdps.states, mdps.actions), 1 / (mdps.states * mdps.actions))
     columns: dict[str, np.ndarray] = {"iteration": np.arange(1, iterations + 1)}

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from movi.replay.memory import require_replay
 from movi.replay.ring import Damaged, Ring, bytes_per_record
 from movi.replay.windows import windows_of
+from movi.sizes import require as require_room
 from movi.spaces import ObservationSpace
 from movi.transitions import ONE_STEP, Horizon, Transition
 
@@ -190,7 +190,11 @@ def require(
 ) -> None:
     """Raises at once if a replay cannot fit in memory or in its directory."""
     size = bytes_of(capacity, space, slack, mapped=directory is not None, n_step=n_step)
-    require_replay(capacity, size, directory)
+    name = f"replay of {capacity:,} transitions"
+    if directory is None:
+        require_room(name, memory=size)
+    else:
+        require_room(name, disk=size, directory=directory)
 
 
 def bytes_of(

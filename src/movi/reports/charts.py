@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Protocol
 
-from movi.errors import UserError
+from movi.errors import MissingExtra, UserError
+from movi.files import write_aside
 from movi.reports.series import GRID, INK, MUTED
 
 FORMATS = ("pdf", "png", "svg")
@@ -71,11 +72,11 @@ def save(
     for form in formats:
         path = directory / f"{name or figure.name}.{form}"
         if form == "pdf":
-            path.write_bytes(convert.svg_to_pdf(svg))
+            write_aside(path, convert.svg_to_pdf(svg))
         elif form == "png":
-            path.write_bytes(convert.svg_to_png(svg, scale=3))
+            write_aside(path, convert.svg_to_png(svg, scale=3))
         else:
-            path.write_text(svg, encoding="utf-8")
+            write_aside(path, svg)
         paths.append(path)
     return paths
 
@@ -92,7 +93,7 @@ def altair() -> Any:
     try:
         import altair
     except ImportError as error:
-        raise UserError("figures need the extra `report`: pip install 'movi[report]'") from error
+        raise MissingExtra("report", "report") from error
     return altair
 
 
@@ -100,7 +101,7 @@ def _converter() -> Any:
     try:
         import vl_convert
     except ImportError as error:
-        raise UserError("figures need the extra `report`: pip install 'movi[report]'") from error
+        raise MissingExtra("report", "report") from error
     return vl_convert
 
 

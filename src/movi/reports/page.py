@@ -17,7 +17,13 @@ from typing import Any
 from urllib.parse import quote
 
 from movi.errors import UserError
-from movi.files import write_aside
+from movi.files import (
+    check_replaceable,
+    directory_to_write,
+    file_to_write,
+    write_aside,
+    writing,
+)
 from movi.reports.charts import (
     FORMATS,
     Figure,
@@ -141,7 +147,7 @@ def _read_chapter(directory: Path, section: Section) -> Chapter:
 
 def write_report(
     directory: Path,
-    out: Path,
+    out: Path | None = None,
     *,
     references: Sequence[Path] = (),
     game: str | None = None,
@@ -155,26 +161,28 @@ def write_report(
 
     Args:
       directory: what the commands wrote; run directories may be anywhere below it.
-      out: the page.
+      out: the page; report.html in the directory by default.
       references: published curves to lay over those of Atari games.
       game: the one that is drawn large.
       formats: in which the figures are written.
       notify: is told what could not be used.
     """
-    directory, out = Path(directory), Path(out)
-    if out.is_dir():
-        raise UserError(f"{out}: a directory, expected a file name for the page")
+    directory = Path(directory)
+    if out is None:  # a name of ours in a directory that may be others': a link is not followed
+        file = out = directory / "report.html"
+        directory_to_write(directory)
+        check_replaceable(file)
+    else:
+        file = file_to_write(out, new_directory=True)
     check_formats(formats)
     chapters = read_chapters(directory, references, game)
-    page = render(chapters, out.parent, formats)
-    try:
-        out.parent.mkdir(parents=True, exist_ok=True)
+    page = render(chapters, file.parent, formats)
+    with writing(file):
+        file.parent.mkdir(parents=True, exist_ok=True)
         for chapter in chapters:
             for part in chapter.parts:
-                save(part.figure, out.parent / FIGURES, formats=formats)
-        write_aside(out, page)
-    except OSError as error:
-        raise UserError(f"{out}: cannot be written ({error.strerror or error})") from error
+                save(part.figure, file.parent / FIGURES, formats=formats)
+        write_aside(file, page)
     if notify is not None:
         for chapter in chapters:
             for problem in chapter.problems:

@@ -6,20 +6,17 @@ value of an agent at an iteration is taken as that of its n-th run: mean and spr
 depend on it. Our CSV form has the columns game, variant, run, iteration and train_return.
 """
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from movi.errors import UserError
+from movi.reading import LARGE, read
 from movi.reports.tables import Array, read_table
 
-LARGEST_FILE = 256 * 2**20
-"""Bytes of a file that is still read: Dopamine's largest has half a megabyte."""
 LONGEST = 100_000
 """Iterations of a run that is still read: the published ones have 200."""
 MOST = 10**7
@@ -63,12 +60,6 @@ def read_references(files: Sequence[Path]) -> Reference | None:
 
 def read_reference(file: Path) -> dict[tuple[str, str], Array]:
     """The curves of a file, by game and variant."""
-    try:
-        size = file.stat().st_size
-    except OSError as error:
-        raise UserError(f"reference: {file} cannot be read ({error.strerror})") from None
-    if size > LARGEST_FILE:
-        raise UserError(f"reference: {file} has more than {LARGEST_FILE >> 20} MB")
     if file.suffix.lower() == ".json":
         return _read_json(file)
     if file.suffix.lower() == ".csv":
@@ -91,47 +82,38 @@ def _read_csv(file: Path) -> dict[tuple[str, str], Array]:
     return {key: _matrix(own, file) for key, own in points.items()}
 
 
+@dataclass(frozen=True)
+class _Point:
+    """A score of Dopamine's, under its own names."""
+
+    Agent: str
+    Iteration: float
+    Value: float
+
+
 def _read_json(file: Path) -> dict[tuple[str, str], Array]:
-    try:
-        data = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError) as error:
-        raise UserError(f"{file}: cannot be read as JSON ({error})") from None
-    if not isinstance(data, list) or not data:
-        raise UserError(f"{file}: expected a list of objects with Agent, Iteration and Value")
     game = file.stem.partition("_")[0]
     points: dict[tuple[str, str], dict[tuple[int, int], float]] = {}
     runs: dict[tuple[str, int], int] = {}
-    for i, point in enumerate(data):
-        where = f"{file}: entry {i}"
-        if not isinstance(point, dict) or not {"Agent", "Iteration", "Value"} <= point.keys():
-            raise UserError(f"{where}: {_brief(point)}, expected Agent, Iteration and Value")
-        agent = point["Agent"]
-        if not isinstance(agent, str) or not agent:
-            raise UserError(f"{where}: Agent {_brief(agent)}, expected a name")
-        iteration = _whole(point["Iteration"], f"{where}: Iteration")
-        run = runs[agent, iteration] = runs.get((agent, iteration), -1) + 1
-        own = points.setdefault((game, agent), {})
-        own[run, iteration] = _score(point["Value"], f"{where}: Value")
+    for i, point in enumerate(read(file, list[_Point], LARGE)):
+        iteration = _whole(point.Iteration, f"{file}: entry {i}: Iteration")
+        run = runs[point.Agent, iteration] = runs.get((point.Agent, iteration), -1) + 1
+        points.setdefault((game, point.Agent), {})[run, iteration] = float(point.Value)
+    if not points:
+        raise UserError(f"{file}: expected a list of objects with Agent, Iteration and Value")
     return {key: _matrix(own, file) for key, own in points.items()}
 
 
-def _brief(value: Any) -> str:
-    text = repr(value)
-    return text if len(text) <= 60 else f"{text[:57]}…"
-
-
-def _whole(value: Any, where: str) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float) or value != value // 1:
-        raise UserError(f"{where} {_brief(value)}, expected a whole number")
-    if not 0 <= value < LONGEST:
-        raise UserError(f"{where} {_brief(value)}, expected a number from 0 to {LONGEST - 1}")
+def _whole(value: float, where: str) -> int:
+    if value != value // 1 or not 0 <= value < LONGEST:
+        raise UserError(f"{where} {value}, expected a whole number from 0 to {LONGEST - 1}")
     return int(value)
 
 
-def _score(value: Any, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) < 1e300:
-        raise UserError(f"{where} {_brief(value)}, expected a finite number")
-    return float(value)
+def _score(value: float, where: str) -> float:
+    if not abs(value) < 1e300:
+        raise UserError(f"{where} {value}, expected a finite number")
+    return value
 
 
 def _matrix(points: Mapping[tuple[int, int], float], file: Path) -> Array:

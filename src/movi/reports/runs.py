@@ -8,23 +8,33 @@ is read.
 import json
 import math
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypeGuard
+from typing import Literal
 
 import numpy as np
 
 from movi.errors import UserError
+from movi.reading import read_rows, text
 from movi.reports.tables import Array
 from movi.training.config import Config
+from movi.training.run_files import (
+    CONFIG,
+    EVALUATION,
+    LARGEST_SWEEP,
+    METRICS,
+    STATUS,
+    SWEEP_FILE,
+    cell_config,
+    read_config,
+    read_if_there,
+    read_status,
+    sweep_of,
+)
 
-SWEEP_FILE = "sweep.json"
-SWEEP_FORMAT = 1
-LARGEST_FILE = 256 * 2**20
-"""Bytes of a file that is still read: 100 times the metrics of the paper's runs."""
-STATES = ("running", "finished", "diverged", "interrupted", "failed")
+MOST_ITERATIONS = 1_000_000
+"""Of a run that is still reported: the paper's have 200."""
 
 State = Literal["finished", "diverged", "unfinished"]
 
@@ -104,7 +114,7 @@ def find_runs(folder: Path) -> Found:
             if SWEEP_FILE in files:
                 sweeps[path] = None
                 sweeps[path] = read_sweep(path)
-            if "config.json" in files:
+            if CONFIG in files:
                 below.clear()
                 above = [sweeps[parent] for parent in (path, *path.parents) if parent in sweeps]
                 run, problem = read_run(path, above[0] if above else None)
@@ -119,40 +129,36 @@ def find_runs(folder: Path) -> Found:
 def read_sweep(directory: Path) -> Sweep:
     """The ``sweep.json`` of a directory; UserError if it cannot be used."""
     file = directory / SWEEP_FILE
-    data = _json(file)
-    number = data.get("format") if isinstance(data, dict) else None
-    if number != SWEEP_FORMAT:
-        raise UserError(f"{file}: format {number!r}, this version of movi reads {SWEEP_FORMAT}")
-    texts = {name: data.get(name, "") for name in ("name", "scale", "command", "version")}
-    cells = data.get("cells")
-    if not all(isinstance(text, str) for text in texts.values()) or not isinstance(cells, list):
-        raise UserError(f"{file}: not a sweep's file, expected a name, a command and cells")
+    found = sweep_of(text(file, LARGEST_SWEEP), str(file))
     labels: dict[tuple[str, str], str] = {}
-    expected = 0
-    for i, cell in enumerate(cells):
-        where = f"{file}: cell {i}"
-        if not isinstance(cell, dict) or not isinstance(cell.get("config"), dict):
-            raise UserError(f"{where}: expected env, label, seeds and config")
-        label, seeds = cell.get("label"), cell.get("seeds")
-        if not isinstance(label, str) or not label or not isinstance(seeds, list):
-            raise UserError(f"{where}: label {label!r} and seeds {seeds!r}, expected both")
-        fields = {**cell["config"], "seed": 0}
-        config = _checked(partial(Config.from_dict, fields, where), file)
-        labels[config.env, settings(config)] = label
-        expected += len(seeds)
-    return Sweep(directory, **texts, labels=labels, expected=expected)
+    for i, cell in enumerate(found.cells):
+        config = cell_config(cell, f"{file}: cell {i}")
+        labels[config.env, settings(config)] = cell.label
+    return Sweep(
+        directory,
+        found.name,
+        found.scale,
+        found.command,
+        found.version,
+        labels,
+        sum(len(cell.seeds) for cell in found.cells),
+    )
 
 
 def read_run(path: Path, sweep: Sweep | None = None) -> tuple[Run, str]:
     """A run directory, and what is odd about it, if anything; UserError if it cannot be used."""
-    file = path / "config.json"
-    config = _checked(lambda: Config.from_json(_text(file), str(file)), file)
-    steps, scores, odd = _read_metrics(path / "metrics.jsonl")
-    status, diverged_at, problem = _read_status(path / "status.json")
+    config = read_config(path)
+    if iterations_of(config) > MOST_ITERATIONS:
+        raise UserError(
+            f"{path / CONFIG}: {iterations_of(config):,} iterations, expected at most "
+            f"{MOST_ITERATIONS:,}"
+        )
+    steps, scores, odd = _read_metrics(path / METRICS)
+    status, diverged_at, problem = _read_status(path)
     odd = odd or problem
     complete = iterations_of(config)
     if steps.size > complete:
-        odd = f"{path / 'metrics.jsonl'}: {steps.size} iterations, expected at most {complete}"
+        odd = f"{path / METRICS}: {steps.size} iterations, expected at most {complete}"
         raise UserError(odd)
     state: State = "unfinished"
     if status == "diverged":
@@ -161,10 +167,10 @@ def read_run(path: Path, sweep: Sweep | None = None) -> tuple[Run, str]:
         state = "finished"
     elif status == "finished":
         odd = odd or (
-            f"{path / 'metrics.jsonl'}: {steps.size} of {complete} iterations of a run that "
+            f"{path / METRICS}: {steps.size} of {complete} iterations of a run that "
             "finished; counted as unfinished"
         )
-    evaluation, problem = _read_evaluation(path / "evaluation.json")
+    evaluation, problem = _read_evaluation(path)
     run = Run(
         path,
         config,
@@ -178,93 +184,48 @@ def read_run(path: Path, sweep: Sweep | None = None) -> tuple[Run, str]:
     return run, odd or problem
 
 
-def _checked(make: Callable[[], Config], file: Path) -> Config:
-    """A config whose texts are texts; whatever is wrong with it names the file."""
-    try:
-        config = make()
-    except UserError as error:
-        text = str(error)
-        raise UserError(text if text.startswith(str(file)) else f"{file}: {text}") from None
-    except RecursionError:
-        raise UserError(f"{file}: not a run's config") from None
-    for name in ("algorithm", "env", "preset"):
-        value = getattr(config, name)
-        if not isinstance(value, str):
-            raise UserError(f"{file}: {name}: {value!r}, expected a text")
-    return config
+@dataclass(frozen=True)
+class _Row:
+    """An iteration, as far as the report needs it."""
+
+    step: float
+    score: float | None = None
 
 
-def _text(file: Path) -> str:
-    try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise UserError(f"{file}: larger than {LARGEST_FILE >> 20} MB, expected a run's file")
-        return file.read_bytes().decode()
-    except OSError as error:
-        raise UserError(f"{file}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{file}: not text, expected JSON") from None
+@dataclass(frozen=True)
+class _Evaluation:
+    """An evaluation, as far as the report needs it."""
 
-
-def _json(file: Path) -> Any:
-    text = _text(file)
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise UserError(f"{file}: cannot be read as JSON ({error})") from None
-
-
-def _is_number(value: Any) -> TypeGuard[int | float]:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < 1e300
+    mean: float
 
 
 def _read_metrics(file: Path) -> tuple[Array, Array, str]:
     """Steps and scores by iteration, and what is odd; an incomplete last line is left out."""
     if not file.exists():
         return np.empty(0), np.empty(0), f"{file}: not there, no iteration to show"
-    lines = _text(file).split("\n")
-    steps: list[float] = []
-    scores: list[float] = []
-    for i, line in enumerate(lines):
-        if not line:
-            continue
-        try:
-            row = json.loads(line)
-        except (ValueError, RecursionError) as error:
-            if i == len(lines) - 1:  # being written, or the writer was killed
-                break
-            raise UserError(f"{file}: line {i + 1} cannot be read as JSON ({error})") from None
-        step, score = (row.get("step"), row.get("score")) if isinstance(row, dict) else (None, None)
-        if not _is_number(step) or step <= (steps[-1] if steps else 0):
-            raise UserError(f"{file}: line {i + 1}: step {step!r}, expected increasing steps")
-        if score is not None and not _is_number(score):
-            raise UserError(f"{file}: line {i + 1}: score {score!r}, expected a number or null")
-        steps.append(step)
-        scores.append(math.nan if score is None else score)
-    return np.array(steps, float), np.array(scores, float), ""
+    rows = read_rows(file, _Row)
+    steps = np.array([row.step for row in rows], float)
+    back = np.flatnonzero(np.diff(steps, prepend=0) <= 0)
+    if back.size:
+        where = f"{file}: line {back[0] + 1}"
+        raise UserError(f"{where}: step {steps[back[0]]:g}, expected increasing steps")
+    scores = [math.nan if row.score is None else row.score for row in rows]
+    return steps, np.array(scores, float), ""
 
 
-def _read_status(file: Path) -> tuple[str, int | None, str]:
-    if not file.exists():
-        return "", None, f"{file}: not there; the run is counted as unfinished"
+def _read_status(run: Path) -> tuple[str, int | None, str]:
     try:
-        data = _json(file)
+        found = read_status(run)
     except UserError as error:
         return "", None, f"{error}; the run is counted as unfinished"
-    status, step = (data.get("status"), data.get("step")) if isinstance(data, dict) else ("", None)
-    if status not in STATES or not _is_number(step):
-        odd = f"{file}: status {status!r} at step {step!r}; the run is counted as unfinished"
-        return "", None, odd
-    return status, int(step), ""
+    if found is None:
+        return "", None, f"{run / STATUS}: not there; the run is counted as unfinished"
+    return found.status, found.step, ""
 
 
-def _read_evaluation(file: Path) -> tuple[float | None, str]:
-    if not file.exists():
-        return None, ""
+def _read_evaluation(run: Path) -> tuple[float | None, str]:
     try:
-        data = _json(file)
+        found: _Evaluation | None = read_if_there(run, EVALUATION, _Evaluation)
     except UserError as error:
         return None, str(error)
-    mean = data.get("mean") if isinstance(data, dict) else None
-    if not _is_number(mean):
-        return None, f"{file}: mean {mean!r}, expected a number"
-    return float(mean), ""
+    return (None if found is None else found.mean), ""

@@ -4,7 +4,7 @@ A mistake in a file is one line that names the file, the place, the value and wh
 """
 
 import csv
-import json
+import io
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from movi.errors import UserError
+from movi.reading import LARGE, read, text
 
 Array = NDArray[np.float64]
 """A column of numbers."""
@@ -122,9 +123,8 @@ def read_table(path: Path, required: Sequence[str], words: Sequence[str] = ()) -
     Columns beyond ``required`` and ``words`` are read too. Infinity is a number, NaN is not.
     """
     try:
-        with path.open(encoding="utf-8-sig", newline="") as file:
-            rows = list(csv.reader(file))
-    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        rows = list(csv.reader(io.StringIO(text(path, LARGE), newline="")))
+    except csv.Error as error:
         raise UserError(f"{path}: cannot be read as a CSV table ({error})") from error
     if not rows or not any(rows[0]):
         raise UserError(f"{path}: empty, expected a header line with columns {_listed(required)}")
@@ -265,26 +265,4 @@ def read_bounds(path: Path) -> Bounds:
 
 def read_provenance(path: Path) -> Provenance | None:
     """The provenance in a JSON file; None if there is none. Unknown keys are ignored."""
-    if not path.exists():
-        return None
-    try:
-        raw = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, json.JSONDecodeError, RecursionError) as error:
-        raise UserError(f"{path}: cannot be read as JSON ({error})") from error
-    if not isinstance(raw, dict):
-        raise UserError(f"{path}: {type(raw).__name__}, expected a JSON object")
-    expected: dict[str, tuple[type, ...]] = {
-        "command": (str,),
-        "config": (dict,),
-        "seed": (int, type(None)),
-        "version": (str,),
-        "versions": (dict,),
-        "seconds": (int, float, type(None)),
-    }
-    known = {key: raw[key] for key in expected if key in raw}
-    for key, value in known.items():
-        if not isinstance(value, expected[key]) or isinstance(value, bool):
-            raise UserError(f"{path}: {key!r}: {value!r}, expected {expected[key][0].__name__}")
-    if "versions" in known:
-        known["versions"] = {key: str(value) for key, value in known["versions"].items()}
-    return Provenance(**known)
+    return read(path, Provenance) if path.exists() else None

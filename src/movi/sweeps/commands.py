@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, UseAppendAction, arg
 
 from movi.errors import UserError
 
@@ -34,12 +34,16 @@ class RunSweep:
     """With --ray: CPUs per task (default: 1)."""
     gpus: Annotated[float | None, arg(metavar="N")] = None
     """With --ray: GPUs per task (default: 0); 0.5 lets two tasks share one."""
+    trust: Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE")] = ()
+    """A module that an environment's id names (MODULE:NAME) and whose code may run; this option may
+    be repeated. Files alone are not believed."""
     dry_run: bool = False
     """Say what would be done, and do nothing."""
 
     def execute(self) -> None:
         """Run, and name the runs that failed."""
         from movi.sweeps.drive import run_sweep, to_stdout
+        from movi.sweeps.matrix import slug
 
         for name in ("cpus", "gpus"):
             if self.ray is None and getattr(self, name) is not None:
@@ -50,7 +54,7 @@ class RunSweep:
         if out is None:
             if sweep is None:
                 raise UserError("sweep: nothing, expected a name, a file, or --out to continue")
-            out = Path("sweeps") / (f"{sweep.name}-{self.scale}" if self.scale else sweep.name)
+            out = Path("sweeps") / slug(f"{sweep.name}-{self.scale}" if self.scale else sweep.name)
         words = ["movi", "sweep", *([self.name] if self.name else [])]
         words += ["--scale", self.scale] if self.scale else []
         command = " ".join(words)
@@ -60,6 +64,7 @@ class RunSweep:
                 out,
                 workers=self.workers,
                 command=command,
+                trust=self.trust,
                 dry_run=self.dry_run,
                 say=to_stdout,
             )
@@ -73,6 +78,7 @@ class RunSweep:
                 cpus=1.0 if self.cpus is None else self.cpus,
                 gpus=0.0 if self.gpus is None else self.gpus,
                 command=command,
+                trust=self.trust,
                 dry_run=self.dry_run,
                 say=to_stdout,
             )

@@ -2,14 +2,14 @@
 
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from movi.errors import UserError
-from movi.replay.memory import readable
+from movi.errors import UserError, check_count
+from movi.files import directory_to_write
+from movi.sizes import readable, require
 from movi.sweeps.files import (
-    SWEEP_FILE,
     Stored,
     log_file,
     progress_file,
@@ -27,12 +27,11 @@ from movi.sweeps.plan import (
     disk_of,
     fitted,
     grouped,
-    require_room,
     shares,
 )
 from movi.sweeps.progress import write_failure
 from movi.sweeps.status import ENDED, RunStatus, job_status
-from movi.training.config import Config
+from movi.training.run_files import CONFIG, SWEEP_FILE, read_config
 from movi.version import __version__
 
 
@@ -51,8 +50,7 @@ Say = Callable[[str], None]
 
 def existing(sweep: Sweep | None, directory: Path) -> Stored | None:
     """The matrix that a directory already has, if it is this one; None if it has none."""
-    if directory.exists() and not directory.is_dir():
-        raise UserError(f"out: {directory} is a file, expected a directory")
+    directory_to_write(directory)
     if not (directory / SWEEP_FILE).exists():
         if sweep is None:
             raise UserError(f"out: {directory} has no {SWEEP_FILE}: say which sweep to run")
@@ -77,22 +75,14 @@ def existing(sweep: Sweep | None, directory: Path) -> Stored | None:
     return found
 
 
-def _read_config(path: Path) -> Config:
-    file = path / "config.json"
-    try:
-        return Config.from_json(file.read_text(), str(file))
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: cannot be read: {error}") from None
-
-
 def left_over(directory: Path, sweep: Sweep) -> list[Job]:
     """The jobs that are not complete; refuses runs with another config than the matrix says."""
     left = []
     for job in jobs_of(sweep):
         for seed in job.seeds:
             path = run_directory(directory, job.cell, seed)
-            if (path / "config.json").exists():
-                changed = config_changes(job.cell.config_of(seed), _read_config(path))
+            if (path / CONFIG).exists():
+                changed = config_changes(job.cell.config_of(seed), read_config(path))
                 if changed:
                     raise UserError(f"{path}: has another config: {', '.join(changed)}")
         runs = list(job_status(directory, job))
@@ -156,15 +146,15 @@ class Begin:
         return self.begun and not self.jobs
 
 
-def begin(sweep: Sweep | None, directory: Path) -> Begin:
+def begin(sweep: Sweep | None, directory: Path, trust: Collection[str] = ()) -> Begin:
     """Looks at what there is; ``None`` continues the sweep of the directory."""
     stored = existing(sweep, directory)
     if stored is not None:
         left = tuple(left_over(directory, stored.sweep))
-        needs = needs_of(stored.sweep) if left else ()
+        needs = needs_of(stored.sweep, trust) if left else ()
         return Begin(stored.sweep, needs, True, left, stored.version)
     assert sweep is not None
-    needs = needs_of(sweep)
+    needs = needs_of(sweep, trust)
     return Begin(grouped(sweep, needs), needs, False, (), __version__)
 
 
@@ -181,7 +171,7 @@ def settle(
     """Says what will be done and writes the matrix down, unless it is a dry run; the jobs."""
     jobs = list(start.jobs if start.begun else jobs_of(plan.sweep))
     describe(plan, jobs, say)
-    require_room(directory, sum(disk_of(plan, jobs)))
+    require("out: the runs", disk=sum(disk_of(plan, jobs)), directory=directory)
     if dry_run:
         for job in jobs:
             say(f"task         {job}: {job.cell.config.steps:,} steps each")
@@ -200,6 +190,7 @@ def run_sweep(
     *,
     workers: int | None = None,
     command: str = "movi.sweeps.drive.run_sweep",
+    trust: Collection[str] = (),
     dry_run: bool = False,
     say: Say = lambda line: None,
 ) -> list[Failure]:
@@ -210,12 +201,12 @@ def run_sweep(
       directory: of the sweep; new, empty, or of this sweep.
       workers: processes at once; by default one for each core, as many as memory allows.
       command: what to write into ``sweep.json`` as its origin.
+      trust: modules that environments' ids may name (MODULE:NAME): importing one runs its code.
       dry_run: say what would be done, and do nothing.
       say: is given lines for people.
     """
-    if workers is not None and workers < 1:
-        raise UserError(f"workers: {workers}, expected at least 1")
-    start = begin(sweep, directory)
+    check_count("workers", 1 if workers is None else workers, most=1_000)
+    start = begin(sweep, directory, trust)
     if start.complete:
         return nothing_left(start, say)
     plan = fitted(
@@ -230,7 +221,7 @@ def run_sweep(
     with locked(directory):
         discard_done(directory, plan.sweep)
         listener = Reporter(directory, len(jobs), say)
-        run_local(directory, jobs, shares(cores(), plan.workers), listener)
+        run_local(directory, jobs, shares(cores(), plan.workers), listener, trust)
     return listener.failures
 
 

@@ -6,21 +6,25 @@ logs/ENV/LABEL/seed-N.txt   what the workers said; seed-N.json: how far they are
 """
 
 import json
-import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
 from movi.errors import UserError
-from movi.files import write_aside
+from movi.files import write_aside, writing
+from movi.reading import checked, parsed, text
 from movi.sweeps.matrix import Cell, Job, Sweep, Variant, cross
-from movi.training.config import Config
+from movi.training.run_files import (
+    LARGEST_SWEEP,
+    SWEEP_FILE,
+    SWEEP_FORMAT,
+    cell_config,
+    sweep_of,
+)
 from movi.version import __version__
 
-FORMAT = 1
-SWEEP_FILE = "sweep.json"
-LARGEST_FILE = 64 * 2**20
+MOST_SEEDS = 10_000
 
 
 @dataclass(frozen=True)
@@ -52,17 +56,15 @@ def progress_file(directory: Path, job: Job) -> Path:
 
 def write_sweep(directory: Path, sweep: Sweep, command: str) -> None:
     """Writes ``sweep.json`` into a directory, which is made if need be."""
-    try:
+    with writing(directory):
         directory.mkdir(parents=True, exist_ok=True)
         write_aside(directory / SWEEP_FILE, to_json(sweep, command))
-    except OSError as error:
-        raise UserError(f"out: {directory} cannot be written: {error.strerror}") from None
 
 
 def to_json(sweep: Sweep, command: str) -> str:
     """The text of ``sweep.json``."""
     data = {
-        "format": FORMAT,
+        "format": SWEEP_FORMAT,
         "name": sweep.name,
         "scale": sweep.scale,
         "version": __version__,
@@ -84,43 +86,42 @@ def to_json(sweep: Sweep, command: str) -> str:
 def read_sweep(directory: Path) -> Stored:
     """The inverse of ``write_sweep``; whatever is wrong with the file is one clear line."""
     file = directory / SWEEP_FILE
-    return from_json(_text(file), str(file))
+    return from_json(text(file, LARGEST_SWEEP), str(file))
 
 
-def from_json(text: str, file: str = SWEEP_FILE) -> Stored:
+def from_json(content: str, file: str = SWEEP_FILE) -> Stored:
     """The inverse of ``to_json``."""
-    data = _table(_parsed(text, "json", file), file)
-    number = data.get("format")
-    if isinstance(number, int) and number > FORMAT:
-        raise UserError(
-            f"{file}: format {number}, written by a newer version of movi; this one reads {FORMAT}"
-        )
-    if number != FORMAT:
-        raise UserError(f"{file}: not a sweep's file (format {number!r}, expected {FORMAT})")
-    texts = {name: data.get(name) for name in ("name", "scale", "command", "version")}
-    for name, value in texts.items():
-        if not isinstance(value, str):
-            raise UserError(f"{file}: {name}: {value!r}, expected a text")
-    cells = tuple(
-        _stored_cell(cell, f"{file}: cell {i}")
-        for i, cell in enumerate(_list(data.get("cells"), f"{file}: cells"))
-    )
+    found = sweep_of(content, file)
+    cells = []
+    for i, cell in enumerate(found.cells):
+        config = cell_config(cell, f"{file}: cell {i}: config")
+        cells.append(Cell(cell.env, cell.label, tuple(cell.seeds), config, cell.together))
     try:
-        sweep = Sweep(str(texts["name"]), str(texts["scale"]), cells)
+        return Stored(Sweep(found.name, found.scale, tuple(cells)), found.command, found.version)
     except UserError as error:
         raise UserError(f"{file}: {error}") from None
-    return Stored(sweep, str(texts["command"]), str(texts["version"]))
 
 
-def _stored_cell(data: Any, name: str) -> Cell:
-    data = _table(data, name)
-    for key in ("env", "label"):
-        if not isinstance(data.get(key), str):
-            raise UserError(f"{name}: {key}: {data.get(key)!r}, expected a text")
-    seeds = tuple(_list(data.get("seeds"), f"{name}: seeds"))
-    fields = {**_table(data.get("config"), f"{name}: config"), "seed": seeds[0] if seeds else 0}
-    config = Config.from_dict(fields, f"{name}: config")
-    return Cell(data["env"], data["label"], seeds, config, data.get("together"))
+@dataclass(frozen=True)
+class _Matrix:
+    """A user's own sweep."""
+
+    environments: list[str]
+    algorithms: list[str | dict[str, Any]]
+    seeds: int | list[int]
+    name: str = ""
+    preset: str | None = None
+    config: dict[str, Any] = field(default_factory=dict)
+    together: int | None = None
+
+
+@dataclass(frozen=True)
+class _Variant:
+    """One of its algorithms; what else is there are fields of a config."""
+
+    algorithm: str
+    label: str = ""
+    preset: str | None = None
 
 
 def read_sweep_file(file: Path) -> Sweep:
@@ -134,54 +135,37 @@ def read_sweep_file(file: Path) -> Sweep:
     kind = file.suffix.lower().removeprefix(".")
     if kind not in ("toml", "json"):
         raise UserError(f"sweep: {file}, expected a file that ends in .toml or .json")
-    data = _table(_parsed(_text(file), kind, str(file)), str(file))
-    known = {"name", "environments", "algorithms", "seeds", "preset", "config", "together"}
+    data = checked(parsed(text(file), str(file), kind), dict[str, Any], str(file))
+    known = {own.name for own in fields(_Matrix)}
     unknown = sorted(set(data) - known)
     if unknown:
         raise UserError(
             f"{file}: unknown: {', '.join(unknown)}; expected some of {', '.join(sorted(known))}"
         )
-    missing = sorted({"environments", "algorithms", "seeds"} - set(data))
-    if missing:
-        raise UserError(f"{file}: missing: {', '.join(missing)}")
-    for name in ("name", "preset"):
-        if not isinstance(data.get(name, ""), str):
-            raise UserError(f"{file}: {name}: {data[name]!r}, expected a text")
-    environments = _list(data["environments"], f"{file}: environments")
-    for env in environments:
-        if not isinstance(env, str):
-            raise UserError(f"{file}: environments: {env!r}, expected a text")
-    options = _table(data.get("config", {}), f"{file}: config")
-    _check_options(options, f"{file}: config")
+    given: _Matrix = checked(data, _Matrix, str(file))
+    _check_options(given.config, f"{file}: config")
     try:
         return cross(
-            data.get("name") or file.stem,
-            environments,
-            [_variant(v, str(file)) for v in _list(data["algorithms"], f"{file}: algorithms")],
-            _seeds(data["seeds"]),
-            preset=data.get("preset"),
-            options=options,
-            together=data.get("together"),
+            given.name or file.stem,
+            given.environments,
+            [_variant(own, f"{file}: algorithms") for own in given.algorithms],
+            _seeds(given.seeds),
+            preset=given.preset,
+            options=given.config,
+            together=given.together,
         )
     except UserError as error:
-        text = str(error)
-        raise UserError(text if text.startswith(str(file)) else f"{file}: {text}") from None
+        line = str(error)
+        raise UserError(line if line.startswith(str(file)) else f"{file}: {line}") from None
 
 
-def _variant(data: Any, file: str) -> Variant:
+def _variant(data: str | dict[str, Any], name: str) -> Variant:
     if isinstance(data, str):
         return Variant(data)
-    data = _table(data, f"{file}: algorithms")
-    for name in ("algorithm", "label", "preset"):
-        if not isinstance(data.get(name, ""), str):
-            raise UserError(f"{file}: {name}: {data[name]!r}, expected a text")
-    if "algorithm" not in data:
-        raise UserError(f"{file}: algorithms: {dict(data)!r} has no algorithm")
+    own: _Variant = checked(data, _Variant, name)
     options = {k: v for k, v in data.items() if k not in ("algorithm", "label", "preset")}
-    _check_options(options, f"{file}: {data['algorithm']}")
-    return Variant(
-        data["algorithm"], data.get("label", ""), data.get("preset"), tuple(options.items())
-    )
+    _check_options(options, f"{name}: {own.algorithm}")
+    return Variant(own.algorithm, own.label, own.preset, tuple(options.items()))
 
 
 def _check_options(options: Mapping[str, Any], name: str) -> None:
@@ -191,40 +175,9 @@ def _check_options(options: Mapping[str, Any], name: str) -> None:
             raise UserError(f"{name}: {taken}, expected beside the others, not among the options")
 
 
-def _seeds(data: Any) -> Sequence[int]:
+def _seeds(data: int | list[int]) -> Sequence[int]:
     if isinstance(data, list):
         return data
-    if isinstance(data, int) and not isinstance(data, bool) and 1 <= data <= 10_000:
+    if 1 <= data <= MOST_SEEDS:
         return range(data)
-    raise UserError(f"seeds: {data!r}, expected how many (from 1 to 10000) or a list")
-
-
-def _text(file: Path) -> str:
-    try:
-        if file.stat().st_size > LARGEST_FILE:
-            raise UserError(f"{file}: larger than {LARGEST_FILE >> 20} MB, expected a sweep")
-        return file.read_bytes().decode()
-    except OSError as error:
-        raise UserError(f"{file}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise UserError(f"{file}: not a text in UTF-8") from None
-
-
-def _parsed(text: str, kind: str, name: str) -> Any:
-    try:
-        return tomllib.loads(text) if kind == "toml" else json.loads(text)
-    except (ValueError, RecursionError) as error:
-        reason = " ".join(str(error).split()) or type(error).__name__
-        raise UserError(f"{name}: not {kind.upper()}: {reason}") from None
-
-
-def _table(data: Any, name: str) -> dict[str, Any]:
-    if not isinstance(data, dict):
-        raise UserError(f"{name}: {type(data).__name__}, expected a table")
-    return data
-
-
-def _list(data: Any, name: str) -> list[Any]:
-    if not isinstance(data, list) or not data:
-        raise UserError(f"{name}: {data!r}, expected a list with something in it")
-    return data
+    raise UserError(f"seeds: {data!r}, expected how many (from 1 to {MOST_SEEDS}) or a list")

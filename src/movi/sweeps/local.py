@@ -1,21 +1,23 @@
 """A sweep on this machine: a pool of worker processes with the cores divided among them."""
 
+import os
 import signal
 import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
+from movi.files import check_replaceable, writing
+from movi.signals import ASKING, heard
 from movi.sweeps.files import log_file
 from movi.sweeps.matrix import Job
 from movi.sweeps.worker import GRACE, INTERRUPTED
-from movi.training.stopping import ASKING
 
 ATTEMPTS = 3
 """How often a job is started whose worker is killed."""
@@ -40,15 +42,23 @@ class Listener:
         """No worker will go on with it; the reason is empty if it did all it was to do."""
 
 
-def start_worker(directory: Path, job: Job, cores: str) -> subprocess.Popen[bytes]:
+def start_worker(
+    directory: Path, job: Job, cores: str, trust: Collection[str] = ()
+) -> subprocess.Popen[bytes]:
     """A worker process; it stops when this process ends or closes its standard input."""
     log = log_file(directory, job)
-    log.parent.mkdir(parents=True, exist_ok=True)
-    words = [str(directory), str(job.index), str(job.seeds[0]), cores]
+    with writing(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        check_replaceable(log)
+    words = [str(directory), str(job.index), str(job.seeds[0]), cores, *trust]
     output: IO[bytes]
-    with log.open("ab") as output:
+    # A log that is a link is not followed: the directory may be somebody else's.
+    with writing(log):
+        number = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+    with os.fdopen(number, "ab") as output:
         return subprocess.Popen(
-            [sys.executable, "-m", "movi.sweeps.worker", *words],
+            # -P: not the working directory, where a file numpy.py would be imported and run.
+            [sys.executable, "-P", "-m", "movi.sweeps.worker", *words],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
@@ -57,7 +67,11 @@ def start_worker(directory: Path, job: Job, cores: str) -> subprocess.Popen[byte
 
 
 def run_local(
-    directory: Path, jobs: Sequence[Job], shares: Sequence[Sequence[int]], listener: Listener
+    directory: Path,
+    jobs: Sequence[Job],
+    shares: Sequence[Sequence[int]],
+    listener: Listener,
+    trust: Collection[str] = (),
 ) -> None:
     """Runs the jobs, as many at once as there are shares of cores, until each has ended."""
     waiting, attempts = deque(jobs), dict.fromkeys(jobs, 0)
@@ -69,7 +83,8 @@ def run_local(
                     job, slot = waiting.popleft(), free.popleft()
                     attempts[job] += 1
                     cores = ",".join(map(str, shares[slot]))
-                    busy.append(_Worker(job, slot, start_worker(directory, job, cores)))
+                    process = start_worker(directory, job, cores, trust)
+                    busy.append(_Worker(job, slot, process))
                     listener.started(job, attempts[job])
                 time.sleep(LOOK)
                 for worker in [w for w in busy if w.process.poll() is not None]:
@@ -119,6 +134,7 @@ def stopped_by_signals() -> Iterator[None]:
     """SIGINT and SIGTERM stop a driver, also one whose shell lets it ignore the keyboard."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
+        heard()
         raise KeyboardInterrupt
 
     before = {number: signal.signal(number, interrupt) for number in ASKING}

@@ -20,6 +20,10 @@ from movi.training.presets import preset_fields, usual_preset
 
 AS_WRITTEN = "as written"
 """The scale of a sweep from a user's file."""
+MOST_RUNS = 100_000
+"""Runs of a sweep: the paper's largest has 400."""
+LONGEST_LABEL = 100
+"""Characters of a label: file systems have names of up to 255 bytes."""
 
 
 @dataclass(frozen=True)
@@ -73,8 +77,11 @@ class Sweep:
 
     def __post_init__(self) -> None:
         """Checks that every run has a place of its own."""
+        _check_label("name", self.name)
         if not self.cells:
             raise UserError(f"sweep {self.name}: no runs, expected at least one")
+        if self.runs > MOST_RUNS:
+            raise UserError(f"sweep {self.name}: {self.runs} runs, expected at most {MOST_RUNS}")
         seen: dict[PurePosixPath, Cell] = {}
         for cell in self.cells:
             _check_cell(cell)
@@ -191,13 +198,21 @@ def slug(label: str) -> str:
     return re.sub(r"[^A-Za-z0-9.]+", "-", label.replace("β", "beta")).strip("-.")
 
 
+def _check_label(name: str, label: str) -> None:
+    """What becomes the name of a directory: short, and of characters that are seen."""
+    if not slug(label) or not label.isprintable() or len(label) > LONGEST_LABEL:
+        raise UserError(
+            f"{name}: {label!r}, expected letters or digits, at most {LONGEST_LABEL} characters"
+        )
+
+
 def _check_cell(cell: Cell) -> None:
-    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:/+-]*", cell.env) or ".." in cell.env:
+    known = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:/+-]*", cell.env) and ".." not in cell.env
+    if not known or len(cell.env) > LONGEST_LABEL:
         raise UserError(f"env: {cell.env!r}, expected an id such as MinAtar/Breakout")
     if cell.env != cell.config.env:
         raise UserError(f"env: {cell.env!r}, but its config says {cell.config.env!r}")
-    if not slug(cell.label) or not cell.label.isprintable():
-        raise UserError(f"label: {cell.label!r}, expected letters or digits")
+    _check_label("label", cell.label)
     for seed in cell.seeds:
         if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= LARGEST_STEP:
             raise UserError(f"seeds: {seed!r}, expected integers from 0 to {LARGEST_STEP}")

@@ -9,6 +9,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Collection
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -34,10 +35,13 @@ class Needs:
     """Whether the environment is compiled with the agent, so that seeds can train together."""
 
 
-def needs_of(sweep: Sweep) -> tuple[Needs, ...]:
-    """What a run of each cell takes; an environment that cannot be made is the user's mistake."""
+def needs_of(sweep: Sweep, trust: Collection[str] = ()) -> tuple[Needs, ...]:
+    """What a run of each cell takes; an environment that cannot be made is the user's mistake.
+
+    ``trust`` are the modules that ids of environments may name.
+    """
     done = subprocess.run(
-        [sys.executable, "-m", "movi.sweeps.needs"],
+        [sys.executable, "-P", "-m", "movi.sweeps.needs", *trust],
         input=to_json(sweep, ""),
         capture_output=True,
         text=True,
@@ -52,17 +56,17 @@ def needs_of(sweep: Sweep) -> tuple[Needs, ...]:
     return tuple(Needs(**need) for need in answer["needs"])
 
 
-def main() -> None:
+def main(trust: Collection[str]) -> None:
     """Answers for the sweep on the standard input."""
     sweep = from_json(sys.stdin.buffer.read().decode("utf-8")).sweep
     try:
-        answer: dict[str, object] = {"needs": [asdict(need) for need in computed(sweep)]}
+        answer: dict[str, object] = {"needs": [asdict(need) for need in computed(sweep, trust)]}
     except UserError as error:
         answer = {"error": str(error)}
     print(json.dumps(answer))
 
 
-def computed(sweep: Sweep) -> list[Needs]:
+def computed(sweep: Sweep, trust: Collection[str] = ()) -> list[Needs]:
     """What a run of each cell takes, computed in this process."""
     from movi.agents.algorithms import deep_algorithm
     from movi.envs.make import make_environment
@@ -71,7 +75,7 @@ def computed(sweep: Sweep) -> list[Needs]:
     for cell in sweep.cells:
         deep_algorithm(cell.config.algorithm, cell.config.sign)
         if cell.env not in spaces:
-            environment = make_environment(cell.env, 1)
+            environment = make_environment(cell.env, 1, trust=trust)
             spaces[cell.env] = environment.spaces
             environment.close()
     return [_needs(cell, spaces[cell.env]) for cell in sweep.cells]
@@ -116,4 +120,4 @@ def _bytes(tree: Any) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

@@ -1,13 +1,11 @@
 """What a sweep needs, asked before anything is started: memory at once, disk in the end."""
 
 import os
-import shutil
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from movi.errors import UserError
-from movi.replay.memory import available_memory, readable
+from movi.sizes import available_memory, readable
 from movi.sweeps.matrix import Job, Sweep, jobs_of
 from movi.sweeps.needs import Needs
 
@@ -109,16 +107,6 @@ def fitted(
         f"workers: {plan.workers}, {largest} needs {readable(plan.least(largest))} of memory, "
         f"{readable(memory)} are available{advice}"
     )
-
-
-def require_room(directory: Path, size: int) -> None:
-    """Raises if a sweep's files cannot fit on the disk."""
-    existing = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-    free = shutil.disk_usage(existing).free
-    if size > free:
-        raise UserError(
-            f"out: the runs need {readable(size)}, only {readable(free)} are free in {existing}"
-        )
 
 
 def disk_of(plan: Plan, jobs: Sequence[Job]) -> tuple[int, int]:

@@ -15,7 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 
+from movi.errors import UserError
 from movi.files import write_aside
+from movi.reading import read
 
 PERIOD = 2.0
 STALE = 60.0
@@ -121,19 +123,22 @@ def write_failure(file: Path, message: str) -> None:
     write_aside(file, json.dumps(data) + "\n")
 
 
+@dataclass(frozen=True)
+class _Sign:
+    """A progress file."""
+
+    state: str
+    step: int
+    steps_per_second: float | None
+    message: str
+    where: str
+
+
 def read_sign(file: Path) -> Sign | None:
     """What a progress file says; None if there is none, or none that can be read."""
     try:
+        said = read(file, _Sign)
         age = time.time() - file.stat().st_mtime
-        data = json.loads(file.read_bytes()[:100_000])
-        speed = data["steps_per_second"]
-        return Sign(
-            str(data["state"]),
-            int(data["step"]),
-            None if speed is None else float(speed),
-            str(data["message"]),
-            str(data["where"]),
-            age < STALE,
-        )
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, UserError):
         return None
+    return Sign(said.state, said.step, said.steps_per_second, said.message, said.where, age < STALE)

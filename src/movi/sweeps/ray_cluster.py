@@ -10,13 +10,14 @@ import math
 import os
 import socket
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any
 
-from movi.errors import UserError
-from movi.replay.memory import readable
+from movi.errors import MissingExtra, UserError
+from movi.signals import heard
+from movi.sizes import readable
 from movi.sweeps.drive import Failure, Reporter, Say, begin, discard_done, nothing_left, settle
 from movi.sweeps.local import (
     LOOK,
@@ -49,6 +50,7 @@ def run_on_ray(
     cpus: float = 1.0,
     gpus: float = 0.0,
     command: str = "movi.sweeps.ray_cluster.run_on_ray",
+    trust: Collection[str] = (),
     dry_run: bool = False,
     say: Say = lambda line: None,
 ) -> list[Failure]:
@@ -61,6 +63,7 @@ def run_on_ray(
       cpus: per task.
       gpus: per task.
       command: what to write into ``sweep.json`` as its origin.
+      trust: modules that environments' ids may name (MODULE:NAME): importing one runs its code.
       dry_run: say what would be done, and do nothing.
       say: is given lines for people.
     """
@@ -70,7 +73,7 @@ def run_on_ray(
     if address not in ("local", "auto"):
         require_listening(address)
     directory = directory.absolute()
-    start = begin(sweep, directory)
+    start = begin(sweep, directory, trust)
     if start.complete:
         return nothing_left(start, say)
     with connected(address) as ray:
@@ -85,7 +88,7 @@ def run_on_ray(
             listener = Reporter(directory, len(jobs), say)
             memory = {job: min(plan.memory(job), _largest(nodes)) for job in jobs}
             resources = {"num_cpus": cpus, "num_gpus": gpus}
-            _submit_all(ray, directory, memory, resources, listener)
+            _submit_all(ray, directory, memory, resources, listener, tuple(trust))
     return listener.failures
 
 
@@ -100,26 +103,26 @@ def connected(address: str) -> Iterator[Any]:
     try:
         import ray
     except ModuleNotFoundError:
-        raise UserError("--ray needs the extra `ray`: pip install 'movi[ray]'") from None
+        raise MissingExtra("--ray", "ray") from None
     quiet: Any = {"log_to_driver": False, "logging_level": "error"}
+    here: Any = {
+        "num_cpus": len(cores()),
+        "include_dashboard": False,
+        "object_store_memory": 100 * 2**20,
+        "_node_ip_address": "127.0.0.1",
+    }
     try:
-        if address == "local":
-            ray.init(
-                address="local",
-                num_cpus=len(cores()),
-                include_dashboard=False,
-                object_store_memory=100 * 2**20,
-                _node_ip_address="127.0.0.1",
-                **quiet,
-            )
-        else:
-            ray.init(address=address, **quiet)
+        # Ray's workers import from the directory in which it is joined before all others: not from
+        # the user's working directory, which may hold anything.
+        with chdir("/"):
+            ray.init(address=address, **quiet, **(here if address == "local" else {}))
     except (ConnectionError, ValueError, RuntimeError) as error:
         reason = " ".join(str(error).split())
         raise UserError(f"ray: {address!r} is no cluster that can be joined: {reason}") from None
     try:
         yield ray
     finally:
+        heard()  # whatever ends this: Ray's own processes are ended first, which takes seconds
         ray.shutdown()
 
 
@@ -183,6 +186,7 @@ def _submit_all(
     memory: dict[Job, int],
     resources: dict[str, float],
     listener: Listener,
+    trust: tuple[str, ...],
 ) -> None:
     """Submits every job, with the memory it wants, and waits for all of them."""
     task = ray.remote(
@@ -193,7 +197,9 @@ def _submit_all(
     )(work)
     threads = f"any:{max(1, math.ceil(resources['num_cpus']))}"
     under_way = {
-        task.options(memory=size).remote(str(directory), job.index, job.seeds[0], threads): job
+        task.options(memory=size).remote(
+            str(directory), job.index, job.seeds[0], threads, trust
+        ): job
         for job, size in memory.items()
     }
     try:
@@ -213,9 +219,10 @@ def _submit_all(
         raise
 
 
-def work(directory: str, index: int, seed: int, threads: str) -> str:
+def work(directory: str, index: int, seed: int, threads: str, trust: tuple[str, ...]) -> str:
     """The task: a worker process, to its end; why it ended early, if it did."""
-    process = start_worker(Path(directory), find_job(Path(directory), index, seed), threads)
+    job = find_job(Path(directory), index, seed)
+    process = start_worker(Path(directory), job, threads, trust)
     try:
         while process.poll() is None:
             time.sleep(LOOK)  # where Ray can interrupt it

@@ -1,6 +1,6 @@
 """How the runs of a sweep stand, read from their directories; nothing here writes."""
 
-import json
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -8,11 +8,12 @@ from pathlib import Path
 from typing import Any
 
 from movi.errors import UserError
-from movi.sweeps.files import SWEEP_FILE, progress_file, read_sweep, run_directory
+from movi.reading import read_last_row
+from movi.sweeps.files import progress_file, read_sweep, run_directory
 from movi.sweeps.lock import is_locked
 from movi.sweeps.matrix import Cell, Job, jobs_of
 from movi.sweeps.progress import Sign, read_sign
-from movi.training.config import Config
+from movi.training.run_files import CONFIG, METRICS, STATUS, SWEEP_FILE, read_config, read_status
 
 STATES = ("waiting", "running", "interrupted", "finished", "diverged", "failed", "unreadable")
 ENDED = ("finished", "diverged")
@@ -116,7 +117,7 @@ def run_status(path: Path, cell: Cell, seed: int, sign: Sign | None) -> RunStatu
     try:
         state, step, message = _read_status(path)
     except UserError as error:
-        return RunStatus(*about, "unreadable", 0, steps, message=str(error))
+        return RunStatus(*about, "unreadable", 0, steps, message=_from(path, error))
     if state in ENDED:
         return RunStatus(*about, state, step, steps, message=message)
     alive = sign is not None and sign.state == "running" and sign.fresh
@@ -129,66 +130,50 @@ def run_status(path: Path, cell: Cell, seed: int, sign: Sign | None) -> RunStatu
     return RunStatus(*about, state, min(step, steps), steps, speed, message)
 
 
+def _from(path: Path, error: UserError) -> str:
+    """A line about a file in a directory, without the directory's name."""
+    return str(error).removeprefix(f"{path}{os.sep}")
+
+
 def _read_status(path: Path) -> tuple[str, int, str]:
     """What status.json says; a run that has none is waiting."""
-    file = path / "status.json"
-    if not file.is_file():
-        return "waiting", 0, ""
-    data = _json(file)
-    try:
-        state, step, message = str(data["status"]), int(data["step"]), str(data.get("message", ""))
-    except (KeyError, TypeError, ValueError):
-        raise UserError(f"{file.name}: not a run's status") from None
-    if state not in STATES:
-        raise UserError(f"{file.name}: status {state!r}, unknown to this version of movi")
-    return state, step, message
+    found = read_status(path)
+    return ("waiting", 0, "") if found is None else (found.status, found.step, found.message)
 
 
-def _json(file: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(file.read_bytes()[:1_000_000])
-    except (OSError, ValueError, RecursionError):
-        raise UserError(f"{file.name}: cannot be read") from None
-    if not isinstance(data, dict):
-        raise UserError(f"{file.name}: cannot be read")
-    return data
+@dataclass(frozen=True)
+class _Row:
+    step: int
 
 
 def _last_step(path: Path) -> int:
-    """The step of the last whole row of metrics."""
+    """The step of the last whole row of metrics; 0 if there is none that can be read."""
     try:
-        with (path / "metrics.jsonl").open("rb") as file:
-            file.seek(max(0, file.seek(0, 2) - 100_000))
-            lines = file.read().splitlines()
-    except OSError:
+        found = read_last_row(path / METRICS, _Row)
+    except UserError:
         return 0
-    for line in reversed(lines):
-        try:
-            return int(json.loads(line)["step"])
-        except (ValueError, KeyError, TypeError, RecursionError):
-            continue
-    return 0
+    return 0 if found is None else found.step
 
 
 def _runs_below(directory: Path) -> Iterator[Path]:
     for depth in range(DEPTH + 1):
-        found = sorted(directory.glob("*/" * depth + "config.json"))
+        found = sorted(directory.glob("*/" * depth + CONFIG))
         yield from (file.parent for file in found if _is_run(file.parent))
 
 
 def _is_run(path: Path) -> bool:
     """Whether a directory with a config.json is a run's, and not of some other program."""
-    return any((path / name).exists() for name in ("status.json", "metrics.jsonl"))
+    return any((path / name).exists() for name in (STATUS, METRICS))
 
 
 def _own_status(path: Path) -> RunStatus:
     """A run that belongs to no sweep."""
     name = str(path)
     try:
-        config = Config.from_json((path / "config.json").read_text(), str(path / "config.json"))
+        config = read_config(path)
         state, step, message = _read_status(path)
-    except (UserError, OSError, UnicodeDecodeError) as error:
-        return RunStatus(name, "?", None, "unreadable", message=str(error))
+    except UserError as error:
+        return RunStatus(name, "?", None, "unreadable", message=_from(path, error))
     step = max(step, _last_step(path)) if state == "running" else step
     return RunStatus(
         config.env, config.algorithm, config.seed, state, step, config.steps, None, message

@@ -1,8 +1,9 @@
 """A worker process: the runs of one job, to their end.
 
-``python -m movi.sweeps.worker DIR CELL SEED CORES`` takes the seeds of cell number CELL that go
-together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two. It continues what
-is unfinished and does nothing for what is finished, so it may be started as often as one likes.
+``python -P -m movi.sweeps.worker DIR CELL SEED CORES [MODULE …]`` takes the seeds of cell number
+CELL that go together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two. Ids of
+environments may name the modules, as the user said (``--trust``). It continues what is unfinished
+and does nothing for what is finished, so it may be started as often as one likes.
 When whoever started it dies, the standard input closes: the worker saves its state and stops.
 """
 
@@ -32,14 +33,14 @@ GRACE = 120.0
 
 def main(arguments: Sequence[str]) -> int:
     """Does the job; the exit status."""
-    directory, index, seed, cores = arguments
+    directory, index, seed, cores, *trust = arguments
     use_cores(cores)
     threading.Thread(target=_follow_parent, daemon=True).start()
     job = find_job(Path(directory), int(index), int(seed))
     with Progress(progress_file(Path(directory), job)) as progress:
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {job} (process {os.getpid()})", flush=True)
         try:
-            patiently(lambda: perform(Path(directory), job, progress))
+            patiently(lambda: perform(Path(directory), job, progress, trust))
         except Interrupted as stop:
             print(f"movi: {stop}", flush=True)
             return INTERRUPTED
@@ -74,7 +75,7 @@ def patiently(work: Callable[[], None]) -> None:
             time.sleep(1)
 
 
-def perform(directory: Path, job: Job, progress: Progress) -> None:
+def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] = ()) -> None:
     """Trains the job's runs, as far as they are not trained, to their end."""
     from movi.envs.gymnax_env import is_gymnax
     from movi.sweeps.watching import JobWatcher
@@ -92,7 +93,7 @@ def perform(directory: Path, job: Job, progress: Progress) -> None:
             train_seeds(job.cell.config, job.seeds, outs, watcher=watcher, stop=stop)
         else:
             for seed, out in zip(job.seeds, outs):
-                train(job.cell.config_of(seed), out, watcher=watcher, stop=stop)
+                train(job.cell.config_of(seed), out, watcher=watcher, stop=stop, trust=trust)
 
 
 def use_cores(cores: str) -> None:

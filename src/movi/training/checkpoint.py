@@ -10,6 +10,7 @@ import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +18,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.files import write_aside, writing
+from movi.reading import checked, parsed, tensors
 from movi.replay.ring import Damaged
 from movi.version import __version__
 
@@ -44,7 +46,7 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """The agent steps of which there is one, in order."""
-        names = (path.name for path in self.path.glob(f"*{SUFFIX}"))
+        names = (path.name for path in self.path.glob(f"*{SUFFIX}") if not path.is_dir())
         return sorted(int(m[1]) for name in names if (m := re.fullmatch(r"(\d+)\..*", name)))
 
     def file(self, step: int) -> Path:
@@ -85,30 +87,23 @@ def encoded(saved: Saved) -> bytes:
 
 def read(file: Path) -> Saved:
     """The content of a checkpoint's file."""
-    from safetensors import SafetensorError, safe_open
-
     try:
-        if not file.is_file():
-            raise OSError("not a file")
-        with safe_open(file, framework="numpy") as content:
-            metadata = content.metadata() or {}
-            text, digest = metadata["movi"], metadata["sha256"]
-            about = json.loads(text)
-            number = about["format"]
-            if isinstance(number, int) and number > FORMAT:
-                raise UserError(
-                    f"{file}: format {number}, this version of movi reads up to {FORMAT}"
-                )
-            arrays = {name: content.get_tensor(name) for name in content.keys()}  # noqa: SIM118
-    except (SafetensorError, KeyError, TypeError, OSError, RecursionError):
-        raise Damaged(f"{file}: damaged, or no checkpoint") from None
+        metadata, arrays = tensors(file)
+        text = metadata.get("movi", "")
+        about: _About = checked(parsed(text, str(file)), _About, str(file))
     except UserError:
-        raise
-    except ValueError:
         raise Damaged(f"{file}: damaged, or no checkpoint") from None
-    if digest != _digest(text, arrays) or not isinstance(about.get("state"), dict):
+    if about.format > FORMAT:
+        raise UserError(f"{file}: format {about.format}, this version of movi reads up to {FORMAT}")
+    if metadata.get("sha256") != _digest(text, arrays):
         raise Damaged(f"{file}: damaged (its checksum is wrong)")
-    return Saved(arrays, about["state"])
+    return Saved(arrays, about.state)
+
+
+@dataclass(frozen=True)
+class _About:
+    format: int
+    state: dict[str, Any]
 
 
 def _digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
@@ -134,7 +129,9 @@ def newest(
             saved = [c.read(step) for c in checkpoints]
             try:
                 restore(saved)
-            except (KeyError, TypeError, IndexError, AttributeError, OverflowError) as error:
+            except UserError:
+                raise
+            except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 file = checkpoints[0].file(step)
                 raise Damaged(f"{file}: damaged ({type(error).__name__} {error})") from None
         except Damaged as error:

@@ -9,14 +9,23 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from tyro.conf import Positional
+from tyro.conf import Positional, UseAppendAction, arg
 
-from movi.errors import UserError
+from movi.errors import UserError, check_count, check_seed
+from movi.reading import checked
 from movi.training.config import Config
 from movi.training.presets import preset_fields, usual_preset
+
+MOST_SEEDS = 10_000
+MOST_EPISODES = 1_000_000
+
+if TYPE_CHECKING:
+    from movi.agents.agent import Agent
+
+Trust = Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE")]
 
 
 @dataclass(frozen=True)
@@ -43,10 +52,12 @@ class Train(Config):
         """Train, and say where the agent is."""
         config = Config(**{field.name: getattr(self, field.name) for field in fields(Config)})
 
-        if self.seeds < 1:
-            raise UserError(f"seeds: {self.seeds}, expected at least 1")
+        check_count("seeds", self.seeds, most=MOST_SEEDS)
 
-        _train(config, [config.seed + i for i in range(self.seeds)], self._outs(config))
+        from movi.envs.gym_vector import module_of
+
+        seeds = [config.seed + i for i in range(self.seeds)]
+        _train(config, seeds, self._outs(config), trust=(module_of(config.env),))
 
     def _outs(self, config: Config) -> list[Path]:
         configs = [replace(config, seed=config.seed + i) for i in range(self.seeds)]
@@ -65,11 +76,14 @@ class Resume:
     """More agent steps than the run has; None: as many as it has."""
     checkpoint_every: int | None = None
     """Agent steps between two checkpoints from now on; None: as before."""
+    trust: Trust = ()
+    """A module that the environment's id names (MODULE:NAME) and whose code may run; this option
+    may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Train to the end, and say where the agents are."""
         from movi.training.resume import runs_in
-        from movi.training.run_directory import read_config
+        from movi.training.run_files import read_config
 
         runs = runs_in(self.run)
         configs = [read_config(run) for run in runs]
@@ -78,10 +92,10 @@ class Resume:
         configs = [replace(config, **changes) for config in configs]
         if len({replace(config, seed=0) for config in configs}) > 1:
             raise UserError(f"{self.run}: its runs have different configs; resume each by itself")
-        _train(configs[0], [config.seed for config in configs], runs)
+        _train(configs[0], [config.seed for config in configs], runs, trust=self.trust)
 
 
-def _train(config: Config, seeds: list[int], outs: list[Path]) -> None:
+def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
     """Trains, begins or goes on; stops with a checkpoint when a signal asks for it."""
     from movi.envs.gymnax_env import is_gymnax
     from movi.training.processors import prepare_fused
@@ -99,7 +113,7 @@ def _train(config: Config, seeds: list[int], outs: list[Path]) -> None:
             results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop)
         else:
             results = [
-                train(replace(config, seed=seed), out, watcher=watcher, stop=stop)
+                train(replace(config, seed=seed), out, watcher=watcher, stop=stop, trust=trust)
                 for seed, out in zip(seeds, outs)
             ]
     seconds = time.monotonic() - start
@@ -140,26 +154,27 @@ class Evaluate:
     """Of the environments and the random actions."""
     num_envs: int = 10
     """Environments that step together, each with its share of the episodes."""
+    trust: Trust = ()
+    """A module that the environment's id names (MODULE:NAME) and whose code may run; this option
+    may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Play, and print the mean, the standard deviation and each return."""
-        for name in ("episodes", "num_envs"):
-            if getattr(self, name) < 1:
-                raise UserError(f"{name}: {getattr(self, name)}, expected at least 1")
-        if self.epsilon is not None and not 0 <= self.epsilon <= 1:
-            raise UserError(f"epsilon: {self.epsilon}, expected a number in [0, 1]")
-        agent, env_id = _agent(self.run)
+        check_count("episodes", self.episodes, most=MOST_EPISODES)
+        check_count("num_envs", self.num_envs)
+        check_epsilon(0.0 if self.epsilon is None else self.epsilon)
+        check_seed(self.seed)
+        agent, about = _agent(self.run)
+        env_id = about.env
 
         from movi.envs.make import make_environment
         from movi.training.evaluation import evaluate as run_evaluate
 
-        environment = make_environment(env_id, min(self.num_envs, self.episodes))
+        environment = make_environment(env_id, min(self.num_envs, self.episodes), trust=self.trust)
         try:
             if environment.spaces != agent.spaces:
                 raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
-            epsilon = self.epsilon
-            if epsilon is None:
-                epsilon = float(agent.about.get("evaluation_epsilon", 0.001))
+            epsilon = about.evaluation_epsilon if self.epsilon is None else self.epsilon
             result = run_evaluate(
                 agent, environment, self.episodes, epsilon=epsilon, seed=self.seed
             )
@@ -185,22 +200,27 @@ class Record:
     """Probability of a random action."""
     seed: int = 0
     """Of the environment and the random actions."""
+    trust: Trust = ()
+    """A module that the environment's id names (MODULE:NAME) and whose code may run; this option
+    may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Play, write the video, and print the returns."""
-        if self.episodes < 1:
-            raise UserError(f"episodes: {self.episodes}, expected at least 1")
-        agent, env_id = _agent(self.run)
+        check_count("episodes", self.episodes, most=MOST_EPISODES)
+        check_epsilon(self.epsilon)
+        check_seed(self.seed)
+        agent, about = _agent(self.run)
 
         from movi.training.recording import record as run_record
 
         returns = run_record(
             agent,
-            env_id,
+            about.env,
             self.out,
             episodes=self.episodes,
             epsilon=self.epsilon,
             seed=self.seed,
+            trust=self.trust,
         )
         print(f"{self.out}: returns {' '.join(f'{value:.10g}' for value in returns)}")
 
@@ -218,11 +238,10 @@ class Export:
         """Write the file."""
         if self.file.suffix != ".safetensors":
             raise UserError(f"file: {self.file}, expected a name that ends in .safetensors")
-        if not self.file.parent.is_dir():
-            raise UserError(f"file: {self.file.parent} is no directory")
-
         from movi.agents.agent import load, save
+        from movi.files import file_to_write
 
+        file_to_write(self.file, "file")
         save(load(self.run), self.file)
         print(self.file)
 
@@ -233,13 +252,28 @@ def default_directory(config: Config) -> Path:
     return Path("runs") / f"{env}-{config.algorithm}-{config.preset}-{config.seed}"
 
 
-def _agent(run: Path) -> Any:
+def _agent(run: Path) -> "tuple[Agent, _About]":
     from movi.agents.agent import load
 
     agent = load(run)
-    if "env" not in agent.about:
-        raise UserError(f"{run}: does not say which environment its agent is for")
-    return agent, str(agent.about["env"])
+    return agent, checked(agent.about, _About, str(run))
+
+
+@dataclass(frozen=True)
+class _About:
+    """What an agent's file says of its evaluation."""
+
+    env: str
+    evaluation_epsilon: float = 0.001
+
+    def __post_init__(self) -> None:
+        check_epsilon(self.evaluation_epsilon)
+
+
+def check_epsilon(epsilon: float) -> None:
+    """A probability is in [0, 1]."""
+    if not 0 <= epsilon <= 1:
+        raise UserError(f"epsilon: {epsilon}, expected a number in [0, 1]")
 
 
 def _value(argv: Sequence[str], option: str) -> str | None:

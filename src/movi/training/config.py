@@ -11,6 +11,7 @@ from numbers import Real
 from typing import Any, Literal, get_args, get_origin
 
 from movi.errors import UserError
+from movi.reading import checked, of_format
 from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Schedule
 from movi.transitions import ONE_STEP, Horizon
 
@@ -204,14 +205,7 @@ class Config:
         >>> Config.from_json(config.to_json()) == config
         True
         """
-        try:
-            data = json.loads(text)
-            number = data.pop("format")
-        except (ValueError, KeyError, AttributeError, TypeError):
-            raise UserError(f"{name}: not a run's config") from None
-        if number != FORMAT:
-            raise UserError(f"{name}: format {number!r}, this version of movi reads {FORMAT}")
-        return cls.from_dict(data, name)
+        return cls.from_dict(of_format(text, FORMAT, name), name)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], name: str = "config") -> "Config":
@@ -221,10 +215,8 @@ class Config:
         wrong = sorted(set(data) - known) + sorted(needed - set(data))
         if wrong:
             raise UserError(f"{name}: unknown or missing fields: {', '.join(wrong)}")
-        try:
-            return cls(**{**data, "hidden": tuple(data.get("hidden", cls.hidden))})
-        except TypeError as error:
-            raise UserError(f"{name}: {error}") from None
+        config: Config = checked(data, cls, name)
+        return config
 
 
 _POSITIVE = (

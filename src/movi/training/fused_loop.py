@@ -15,9 +15,9 @@ from movi.agents.learner import Learner
 from movi.envs.jax_env import JaxEnvironment
 from movi.errors import UserError
 from movi.replay.device import bytes_per_transition
-from movi.replay.memory import require_memory
 from movi.replay.ring import Damaged
 from movi.replay.uniform import UniformReplay
+from movi.sizes import require
 from movi.training.config import Config
 from movi.training.fused_step import (
     FusedState,
@@ -155,8 +155,8 @@ class FusedLoop:
         """
         size = config.replay_capacity * bytes_per_transition(environment.spaces.observation)
         plural = f" for each of {len(seeds)} seeds" if len(seeds) > 1 else ""
-        require_memory(
-            f"replay of {config.replay_capacity:,} transitions{plural}", len(seeds) * size
+        require(
+            f"replay of {config.replay_capacity:,} transitions{plural}", memory=len(seeds) * size
         )
         self.config, self.seeds = config, tuple(seeds)
         self.step = self.ticks = 0

@@ -17,11 +17,12 @@ from movi.agents.networks import make_network
 from movi.envs.gymnax_env import make_gymnax
 from movi.envs.interface import Environment
 from movi.envs.jax_env import HostedEnvironment, JaxEnvironment
-from movi.errors import UserError
+from movi.envs.make import MOST
+from movi.errors import UserError, check_count
 from movi.replay.device import bytes_per_transition, packed_space
 from movi.replay.interface import slack_of
-from movi.replay.memory import readable
 from movi.replay.uniform import UniformReplay, require
+from movi.sizes import readable
 from movi.spaces import ObservationSpace
 from movi.targets import Algorithm
 from movi.training.checkpoint import Checkpoints, Saved, newest
@@ -29,12 +30,14 @@ from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.keeping import Keeper, said_how_it_ended
 from movi.training.resume import check_group, continued, has_ended, is_grouped, result_of
-from movi.training.run_directory import REPLAY, RunDirectory, check_free, holds_run
+from movi.training.run_directory import REPLAY, RunDirectory, check_free
+from movi.training.run_files import holds_run
 from movi.training.stopping import Stop, never
 from movi.training.train import (
     Result,
     Watcher,
     agent_of,
+    check_batch,
     end_run,
     evaluate_config,
     evaluation_due,
@@ -90,8 +93,10 @@ def train_seeds(
     if paths and len(ended) == len(seeds):
         return [Result(**result_of(path, own_network)) for path in paths]
     algorithm = algorithm or deep_algorithm(config.algorithm, config.sign)
+    check_count("num_envs", config.num_envs, most=MOST)
     environment = environment or make_gymnax(config.env)
     spaces = environment.spaces
+    check_batch(config, spaces)
     spec = network_spec(config, spaces) if network is None else None
     if network is None:
         assert spec is not None

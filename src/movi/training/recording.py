@@ -1,5 +1,6 @@
 """Videos of an agent at play."""
 
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy as np
 from movi.agents.agent import Agent
 from movi.envs.gym_vector import spaces_of
 from movi.envs.make import make_visible
-from movi.errors import UserError
+from movi.errors import MissingExtra, UserError
+from movi.files import beside, file_to_write, writing
 from movi.training.draws import env_seeds
 
 RECORDING = 2  # the purpose of the seeds
@@ -22,19 +24,22 @@ def record(
     episodes: int = 1,
     epsilon: float = 0.0,
     seed: int = 0,
+    trust: Collection[str] = (),
 ) -> list[float]:
-    """Writes an mp4 of whole episodes, one after the other; their returns."""
-    out = Path(out)
-    if out.suffix != ".mp4":
+    """Writes an mp4 of whole episodes, one after the other; their returns.
+
+    An id of the form MODULE:NAME is taken only if the module is in ``trust``.
+    """
+    if Path(out).suffix != ".mp4":
         raise UserError(f"out: {out}, expected a file name that ends in .mp4")
-    if not out.parent.is_dir():
-        raise UserError(f"out: {out.parent} is no directory")
+    file = file_to_write(out)
     try:
         import imageio_ffmpeg
     except ModuleNotFoundError:
-        raise UserError("record needs the extra `video`: pip install 'movi[video]'") from None
-    env = make_visible(env_id)
-    aside = out.with_name(f".{out.stem}.part.mp4")
+        raise MissingExtra("record", "video") from None
+    env = make_visible(env_id, trust=trust)
+    with writing(file):
+        aside = beside(file, ".part.mp4")
     writer = None
     try:
         if spaces_of(env.observation_space, env.action_space, env_id) != agent.spaces:
@@ -67,7 +72,8 @@ def record(
         if writer is not None:
             writer.close()
             writer = None
-            aside.replace(out)
+            with writing(file):
+                aside.replace(file)
         return returns
     finally:
         if writer is not None:

@@ -5,20 +5,31 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
-from movi.agents.agent import load
+from movi.agents.agent import AGENT_FILE, load
 from movi.errors import UserError
-from movi.files import write_aside, writing
+from movi.files import check_replaceable, write_aside, writing
 from movi.training.config import Config
 from movi.training.evaluation import Evaluation
-from movi.training.run_directory import (
+from movi.training.run_files import (
+    CONFIG,
+    EVALUATION,
+    EVALUATIONS,
     EXTENDED,
     GROUP,
+    METRICS,
+    STATUS,
+    TIMING,
+    VERSIONS,
+    EvaluationFile,
+    GroupFile,
     read_config,
-    read_json,
+    read_if_there,
     read_metrics,
     read_status,
 )
 
+RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE)
+WRITTEN = (CONFIG, STATUS, VERSIONS, GROUP, EXTENDED, *RESULTS)
 FREE = ("checkpoint_every", "save_every")  # no result depends on them
 
 
@@ -31,6 +42,11 @@ def continued(
     of the run's length (κ None), a longer run would change what was trained already: so κ stays.
     """
     before = read_config(run)
+    for name in WRITTEN:
+        check_replaceable(run / name)
+    for name in ("checkpoint", "replay"):
+        if (run / name).is_symlink():
+            raise UserError(f"{run / name}: is a link, expected a directory of the run's own")
     if config.kappa is None and (run / EXTENDED).is_file():
         config = replace(config, kappa=before.kappa)
     differing = [
@@ -48,7 +64,7 @@ def continued(
         )
     if config.steps < before.steps:
         raise UserError(f"steps: {config.steps}, expected at least {before.steps}: {run} has them")
-    longer = config.steps > before.steps and read_status(run) != "diverged"
+    longer = config.steps > before.steps and state_of(run) != "diverged"
     share = before.kappa is None and before.beta_schedule in ("rate-updates", "heuristic")
     if longer and share:
         config = replace(config, kappa=before.default_kappa)
@@ -58,26 +74,28 @@ def continued(
     return config
 
 
+def state_of(run: Path) -> str:
+    """How a run stands; one that was killed is still "running"."""
+    found = read_status(run)
+    return "running" if found is None else found.status
+
+
 def has_ended(run: Path, config: Config) -> bool:
     """Whether there is nothing left to train."""
-    status = read_status(run)
+    status = state_of(run)
     return status == "diverged" or (status == "finished" and read_config(run).steps == config.steps)
 
 
 def result_of(run: Path, network: Any = None) -> dict[str, Any]:
     """What a run that has ended left behind, as the fields of a ``Result``."""
-    status = read_json(run, "status.json") or {}
-    evaluation = read_json(run, "evaluation.json")
-    try:
-        played = None
-        if evaluation is not None:
-            played = Evaluation(list(evaluation["returns"]), list(evaluation["lengths"]))
-        step = int(status["step"])
-    except (KeyError, TypeError, ValueError):
-        raise UserError(f"{run}: its status or evaluation is damaged") from None
+    status = read_status(run)
+    if status is None:
+        raise UserError(f"{run / STATUS}: no such file, expected that of a run that ended")
+    found: EvaluationFile | None = read_if_there(run, EVALUATION, EvaluationFile)
+    played = None if found is None else Evaluation(found.returns, found.lengths)
     return {
-        "status": read_status(run),
-        "step": step,
+        "status": status.status,
+        "step": status.step,
         "agent": load(run, network),
         "metrics": read_metrics(run),
         "evaluation": played,
@@ -92,8 +110,8 @@ def is_grouped(run: Path) -> bool:
 
 def check_group(run: Path, seeds: Sequence[int]) -> None:
     """A run of a group is continued with the others: together they are one program."""
-    data = read_json(run, GROUP)
-    group = [] if data is None else data.get("seeds")
+    data: GroupFile | None = read_if_there(run, GROUP, GroupFile)
+    group = [] if data is None else data.seeds
     if group != list(seeds):
         trained = f"with the seeds {group} in one program" if group else "by itself"
         asked = f"with the seeds {list(seeds)}" if seeds else "by itself"

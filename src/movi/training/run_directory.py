@@ -23,25 +23,38 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import IO, Any, Literal, get_args
+from typing import IO, Any
 
-from movi.agents.agent import AGENT_FILE, Agent, save
+from movi.agents.agent import AGENT_FILE, Agent, encoded
 from movi.errors import UserError
-from movi.files import write_aside, writing
+from movi.files import directory_to_write, write_aside, writing
+from movi.reading import read_rows, rows
 from movi.replay.ring import Damaged
 from movi.training.config import Config
 from movi.training.evaluation import Evaluation
 from movi.training.lock import LOCK_FILE, Lock
+from movi.training.run_files import (
+    CONFIG,
+    EVALUATION,
+    EVALUATIONS,
+    GROUP,
+    METRICS,
+    STATUS,
+    TIMING,
+    VERSIONS,
+    EvaluationRow,
+    Since,
+    Status,
+    TimingRow,
+    VersionsFile,
+    holds_run,
+    read_if_there,
+)
 from movi.versions import of_training
 
-Status = Literal["running", "finished", "diverged", "interrupted", "failed"]
-METRICS = "metrics.jsonl"
-EVALUATIONS = "evaluations.jsonl"
 REPLAY = "replay"
-EXTENDED = "extended.json"
-GROUP = "group.json"
-VERSIONS = "versions.json"
 PASSING = (LOCK_FILE, REPLAY, GROUP)  # what a process that died before its first file may leave
 
 
@@ -83,28 +96,28 @@ class RunDirectory:
         with writing(self.path):
             for part in [*self.path.glob(".*.part"), *self.path.glob("checkpoint/.*.part")]:
                 part.unlink()
-            for old in [*self.path.glob("events.out.*"), self.path / "evaluation.json"]:
+            for old in [*self.path.glob("events.out.*"), self.path / EVALUATION]:
                 old.unlink(missing_ok=True)
             self._begun = True
             if self._group:
                 self.write_json(GROUP, {"format": 1, "seeds": self._group})
-            write_aside(self.path / "config.json", self._config.to_json())
+            write_aside(self.path / CONFIG, self._config.to_json())
+            self.rows = rows(kept.decode(), str(self.path / METRICS), dict[str, Any])
             self._metrics = _Rows(self.path / METRICS, kept)
             self._open.append(self._metrics)
-            self.rows = [json.loads(line) for line in kept.splitlines()]
             if self._config.evaluate_every:
                 self._evaluations = _Rows(self.path / EVALUATIONS, played)
                 self._open.append(self._evaluations)
-            timing = _timing(self.path / "timing.jsonl", len(self.rows))
-            self._timing = _opened(self.path / "timing.jsonl", _lines(timing))
+            timing = _timing(self.path / TIMING, len(self.rows))
+            self._timing = _opened(self.path / TIMING, _lines(timing))
             self._open.append(self._timing)
             self._events = _Events(self.path)
             self._open.append(self._events)
             timing += [{} for _ in self.rows[len(timing) :]]
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
-            for line in played.splitlines():
-                self._events.add(_told_of(json.loads(line)))
+            for own in rows(played.decode(), str(self.path / EVALUATIONS), EvaluationRow):
+                self._events.add(_told_of(asdict(own)))
         passed = timing[-1].get("seconds", 0.0) if timing else 0.0
         self._start = time.monotonic() - passed
         self._last, self._last_step = time.monotonic(), step
@@ -115,13 +128,13 @@ class RunDirectory:
     def _write_versions(self, step: int) -> str:
         """Adds today's versions if they are others; a line about them, if there is one to say."""
         today = of_training()
-        since = [own for own in _versions(self.path) if own["step"] < step]
+        since = [own for own in _versions(self.path) if own.step < step]
         if step and not since:
-            since = [{"step": 0, "versions": {}}]  # unknown
-        before = since[-1]["versions"] if since else today
+            since = [Since(0, {})]  # unknown
+        before = since[-1].versions if since else today
         if not since or before != today:
-            since.append({"step": step, "versions": today})
-        self.write_json(VERSIONS, {"format": 1, "since": since})
+            since.append(Since(step, today))
+        self.write_json(VERSIONS, {"format": 1, **asdict(VersionsFile(since))})
         if not before:
             return f"the versions that trained it up to step {step:,} are not known"
         changed = [
@@ -170,13 +183,13 @@ class RunDirectory:
     def save(self, agent: Agent) -> None:
         """Writes the agent's file."""
         with writing(self.path):
-            save(agent, self.path / AGENT_FILE)
+            write_aside(self.path / AGENT_FILE, encoded(agent))
 
     def status(self, status: Status, step: int, message: str = "") -> None:
         """Says how the run stands."""
         text = json.dumps({"status": status, "step": step, "message": message})
         with writing(self.path):
-            write_aside(self.path / "status.json", text + "\n")
+            write_aside(self.path / STATUS, text + "\n")
 
     def write_json(self, name: str, data: Any) -> None:
         """Writes a file of JSON."""
@@ -267,25 +280,20 @@ def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
     return kept
 
 
-def _versions(run: Path) -> list[dict[str, Any]]:
+def _versions(run: Path) -> list[Since]:
     """The versions of a run so far, as far as they can be read: they are no result."""
     try:
-        found = [
-            {"step": int(own["step"]), "versions": {k: str(v) for k, v in own["versions"].items()}}
-            for own in (read_json(run, VERSIONS) or {"since": []})["since"]
-        ]
-    except (UserError, ValueError, OverflowError, KeyError, TypeError, AttributeError):
-        return []
-    return sorted(found, key=lambda own: own["step"])
+        found = read_if_there(run, VERSIONS, VersionsFile)
+    except UserError:
+        found = None
+    return sorted(found.since, key=lambda own: own.step) if found else []
 
 
 def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
     """The first rows, as far as they can be read: they are no result."""
     try:
-        lines = file.read_text().splitlines()[:rows]
-        found = [json.loads(line) for line in lines]
-        return [{**row, "seconds": float(row["seconds"])} for row in found]
-    except (OSError, ValueError, KeyError, TypeError):
+        return [asdict(row) for row in read_rows(file, TimingRow)[:rows]]
+    except UserError:
         return []
 
 
@@ -307,77 +315,12 @@ def clean(metrics: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def holds_run(path: str | Path) -> bool:
-    """Whether a directory is that of a run."""
-    return (Path(path) / "config.json").is_file()
-
-
 def check_free(path: Path) -> None:
     """Raises if a new run cannot go there."""
+    directory_to_write(path)
     if path.is_dir() and any(
         entry.name not in PASSING and not entry.name.endswith(".part") for entry in path.iterdir()
     ):
         raise UserError(
             f"out: {path} already holds files, expected a new or empty directory, or a run's"
         )
-    if path.exists() and not path.is_dir():
-        raise UserError(f"out: {path} is a file, expected a directory")
-
-
-def read_config(run: str | Path) -> Config:
-    """The config of a run directory."""
-    file = Path(run) / "config.json"
-    if not file.is_file():
-        raise UserError(f"{run}: not a run directory (it has no config.json)")
-    return Config.from_json(_text(file), str(file))
-
-
-def read_json(run: str | Path, name: str) -> dict[str, Any] | None:
-    """A file of JSON with an object in it; None if there is no such file."""
-    file = Path(run) / name
-    if not file.is_file():
-        return None
-    try:
-        data = json.loads(_text(file))
-    except (ValueError, RecursionError):
-        data = None
-    if not isinstance(data, dict):
-        raise UserError(f"{file}: damaged, expected an object of JSON")
-    return data
-
-
-def read_status(run: str | Path) -> Status:
-    """How a run stands; one that was killed is still "running"."""
-    data = read_json(run, "status.json") or {"status": "running"}
-    status: Any = data.get("status")
-    if status in get_args(Status):
-        return status
-    raise UserError(f"{Path(run) / 'status.json'}: status {status!r} is none")
-
-
-def read_metrics(run: str | Path) -> list[dict[str, Any]]:
-    """The rows of a run's metrics; one that is only half written yet is left out."""
-    file = Path(run) / METRICS
-    if not file.is_file():
-        raise UserError(f"{run}: not a run directory (it has no metrics.jsonl)")
-    return _read_rows(file)
-
-
-def read_evaluations(run: str | Path) -> list[dict[str, Any]]:
-    """The rows of a run's evaluations during the run; none if it had none."""
-    file = Path(run) / EVALUATIONS
-    return _read_rows(file) if file.is_file() else []
-
-
-def _read_rows(file: Path) -> list[dict[str, Any]]:
-    try:
-        return [json.loads(line) for line in _text(file).rpartition("\n")[0].splitlines()]
-    except ValueError:
-        raise UserError(f"{file}: damaged, expected a row of JSON in every line") from None
-
-
-def _text(file: Path) -> str:
-    try:
-        return file.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{file}: cannot be read: {error}") from None

@@ -6,10 +6,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from movi.errors import Interrupted
+from movi.signals import ASKING, heard, settling
+
 Stop = Callable[[], int | None]
 """The number of the signal that asked to stop, or None."""
-
-ASKING = (signal.SIGINT, signal.SIGTERM)
 
 
 def never() -> int | None:
@@ -21,13 +22,26 @@ def never() -> int | None:
 def stopping() -> Iterator[Stop]:
     """Yields ``stop``, to be given to ``train``; in the main thread of a process only.
 
-    The first SIGINT or SIGTERM is remembered: the run stops at its next settled moment. The second
-    one ends the process at once, as if nobody had asked for it.
+    The first SIGINT or SIGTERM is remembered: the run stops at its next settled moment; before its
+    first one, while environments are made, at once. The second one ends the process, as if nobody
+    had asked for it.
     """
     asked: list[int] = []
+    looks = 0
+
+    def stop() -> int | None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            settling()
+        if asked:
+            heard()
+        return asked[0] if asked else None
 
     def remember(number: int, frame: FrameType | None) -> None:
         del frame
+        if not looks:
+            raise Interrupted("interrupted before the first step", number)
         if asked:
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
@@ -35,7 +49,7 @@ def stopping() -> Iterator[Stop]:
 
     before = {number: signal.signal(number, remember) for number in ASKING}
     try:
-        yield lambda: asked[0] if asked else None
+        yield stop
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -1,6 +1,7 @@
 """A training run from its config: everything is built here, in one place, and put together."""
 
-from collections.abc import Callable, Mapping
+import math
+from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
@@ -22,8 +23,8 @@ from movi.errors import Interrupted, UserError
 from movi.replay import frames, uniform
 from movi.replay.frames import FrameReplay
 from movi.replay.interface import Replay, is_kept, slack_of
-from movi.replay.memory import readable
 from movi.replay.uniform import UniformReplay
+from movi.sizes import readable, require
 from movi.spaces import Spaces
 from movi.targets import Algorithm
 from movi.training.checkpoint import Checkpoints, Saved, newest
@@ -35,11 +36,10 @@ from movi.training.resume import check_group, continued, has_ended, result_of
 from movi.training.run_directory import (
     REPLAY,
     RunDirectory,
-    Status,
     check_free,
     clean,
-    holds_run,
 )
+from movi.training.run_files import EVALUATION, Status, holds_run
 from movi.training.stopping import Stop, never
 from movi.transitions import ONE_STEP
 
@@ -102,6 +102,12 @@ def check_replay(
     size = module.bytes_of(capacity, space, slack, mapped=mapped, n_step=n)
     watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
     module.require(capacity, space, slack, directory, n)
+
+
+def check_batch(config: Config, spaces: Spaces) -> None:
+    """Raises at once if a minibatch cannot fit: both observations of each transition, as floats."""
+    each = 8 * math.prod(spaces.observation.shape) + 64
+    require(f"minibatch of {config.batch_size:,}", memory=config.batch_size * each)
 
 
 def make_replay(
@@ -183,6 +189,7 @@ def train(
     replay: Replay | None = None,
     watcher: Watcher | None = None,
     stop: Stop = never,
+    trust: Collection[str] = (),
 ) -> Result:
     """Trains an agent, or goes on training it.
 
@@ -202,6 +209,7 @@ def train(
       watcher: is told about the run as it goes.
       stop: asked often; a signal's number makes the run stop with a checkpoint and an
         ``Interrupted``: see ``movi.training.stopping``.
+      trust: modules that the config's ``env`` may name (MODULE:NAME): importing one runs its code.
     """
     if isinstance(environment, JaxEnvironment) or (
         environment is None
@@ -234,7 +242,7 @@ def train(
     if config.evaluate_every and make_environment is None and environment is not None:
         raise UserError("evaluate_every: with an environment of your own, give make_environment")
     if make_environment is None and environment is None:
-        make_environment = lambda n: make_by_id(config.env, n)  # noqa: E731
+        make_environment = lambda n: make_by_id(config.env, n, trust=trust)  # noqa: E731
     if environment is None:
         assert make_environment is not None
         environment = make_environment(config.num_envs)
@@ -250,6 +258,7 @@ def train(
         if replay is not None and getattr(replay, "horizon", ONE_STEP) != config.horizon:
             raise UserError(f"replay: expected one with the config's horizon, {config.horizon}")
         spaces = environment.spaces
+        check_batch(config, spaces)
         spec = network_spec(config, spaces) if network is None else None
         if network is None:
             assert spec is not None
@@ -402,7 +411,7 @@ def end_run(
     if config.evaluation_episodes and make_environment is not None:
         evaluation = evaluate_config(agent, config, make_environment, stop)
         if directory is not None:
-            directory.write_json("evaluation.json", evaluation.to_json())
+            directory.write_json(EVALUATION, evaluation.to_json())
     status: Status = "diverged" if diverged else "finished"
     step = diverged or int(rows[-1]["step"])
     if directory is not None:

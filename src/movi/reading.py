@@ -1,0 +1,237 @@
+"""The one door for files from outside: every reader of this package goes through it.
+
+Nobody knows who wrote a file. What passes the door is a regular file of at most so many bytes; text
+in UTF-8; JSON or TOML that is at most so deep and whose numbers are finite and fit into 64 bits;
+and values of the types that a schema declares. A schema is a type: a dataclass of such types, or
+``list[int]``, ``dict[str, float | None]``, ``Literal["q", "h"]``. Whatever else a file holds is one
+line (``UserError``) that names the file, the place, the value and what was expected.
+
+>>> @dataclasses.dataclass
+... class Point:
+...     x: int
+...     names: list[str] = dataclasses.field(default_factory=list)
+>>> checked(parsed('{"x": 3, "names": ["a"], "more": true}', "f.json"), Point, "f.json")
+Point(x=3, names=['a'])
+>>> checked({"x": 3, "names": ["a", 5]}, Point, "f.json")
+Traceback (most recent call last):
+movi.errors.UserError: f.json: names: 5, expected a text
+"""
+
+import dataclasses
+import json
+import math
+import os
+import stat
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+from movi.errors import UserError
+
+if TYPE_CHECKING:
+    import numpy as np
+
+LARGEST = 2**20
+"""Bytes of a file, where its reader names no other number."""
+LARGE = 256 * 2**20
+"""Bytes of a file with a row per iteration: 100 times the metrics of the paper's runs."""
+TAIL = 100_000
+"""Bytes in which the last row of a file is looked for."""
+DEEPEST = 32
+"""Lists and objects within each other."""
+
+T = TypeVar("T")
+
+
+def content(file: Path, largest: int = LARGEST, *, tail: bool = False) -> bytes:
+    """The bytes of a regular file; or of a large one the last."""
+    try:
+        # Without waiting: a pipe would be waited for until somebody writes to it.
+        number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        with os.fdopen(number, "rb") as opened:
+            status = os.fstat(number)
+            if not stat.S_ISREG(status.st_mode):
+                raise UserError(f"{file}: not a file, expected one")
+            if tail:
+                opened.seek(max(0, status.st_size - largest))
+            found = opened.read(largest if tail else largest + 1)
+    except (OSError, ValueError) as error:
+        if isinstance(error, UserError):
+            raise
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"{file}: cannot be read: {reason}") from None
+    if len(found) > largest:
+        raise UserError(f"{file}: larger than {largest / 2**20:g} MB, expected a smaller file")
+    return found
+
+
+def text(file: Path, largest: int = LARGEST) -> str:
+    """The text of a file."""
+    try:
+        return content(file, largest).decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise UserError(f"{file}: not a text in UTF-8") from None
+
+
+def parsed(text: str, name: str, kind: str = "json") -> Any:
+    """The content of a text in JSON or TOML."""
+    try:
+        if kind == "toml":
+            data: Any = tomllib.loads(text, parse_float=_finite)
+        else:
+            data = json.loads(text, parse_float=_finite, parse_int=_whole, parse_constant=_finite)
+        _check_depth(data, DEEPEST)
+    except (ValueError, RecursionError) as error:
+        reason = "too deep" if isinstance(error, RecursionError) else error
+        raise UserError(f"{name}: cannot be read as {kind.upper()}: {reason}") from None
+    return data
+
+
+def _finite(number: str) -> float:
+    if not math.isfinite(value := float(number)):
+        raise ValueError(f"the number {number[:20]} is not finite")
+    return value
+
+
+def _whole(number: str) -> int:
+    if len(number) > 20 or not -(2**63) <= int(number) < 2**63:
+        raise ValueError(f"the number {number[:20]}… has more than 64 bits")
+    return int(number)
+
+
+def _check_depth(data: Any, left: int) -> None:
+    if isinstance(data, dict | list):
+        if not left:
+            raise RecursionError
+        for value in data.values() if isinstance(data, dict) else data:
+            _check_depth(value, left - 1)
+
+
+def read(file: Path, expected: type[T], largest: int = LARGEST) -> T:
+    """The content of a file of JSON, of the type that is expected."""
+    return checked(parsed(text(file, largest), str(file)), expected, str(file))
+
+
+def of_format(text: str, number: int, name: str) -> dict[str, Any]:
+    """The object in a text of JSON that names its format, without the name."""
+    data: dict[str, Any] = checked(parsed(text, name), dict[str, Any], name)
+    found = data.pop("format", None)
+    if type(found) is not int or found != number:
+        raise UserError(f"{name}: format {found!r}, this version of movi reads {number}")
+    return data
+
+
+def read_rows(file: Path, expected: type[T]) -> list[T]:
+    """The rows of a file of JSON lines; one that is only half written yet is left out."""
+    return rows(text(file, LARGE), str(file), expected)
+
+
+def read_last_row(file: Path, expected: type[T]) -> T | None:
+    """The last whole row of a file of JSON lines, without reading all of them; None for none."""
+    end = content(file, TAIL, tail=True).decode(errors="replace").split("\n")[:-1]
+    return rows(f"{end[-1]}\n", str(file), expected)[0] if end and end[-1] else None
+
+
+def rows(text: str, name: str, expected: type[T]) -> list[T]:
+    """The rows of a text of JSON lines."""
+    lines = text.rpartition("\n")[0].split("\n")
+    named = ((f"{name}: line {i}", line) for i, line in enumerate(lines, start=1) if line)
+    return [checked(parsed(line, place), expected, place) for place, line in named]
+
+
+_WORDS: Mapping[Any, str] = {
+    str: "a text",
+    int: "an integer",
+    float: "a finite number",
+    bool: "true or false",
+    NoneType: "null",
+    list: "a list",
+    tuple: "a list",
+    dict: "an object",
+    Mapping: "an object",
+}
+
+
+def checked(data: Any, expected: Any, name: str) -> Any:
+    """The data as a value of the expected type; keys that a dataclass does not have are left out.
+
+    Args:
+      data: as JSON or TOML give it.
+      expected: a type.
+      name: of the file and the place in it, for the line.
+    """
+    if expected is Any:
+        return data
+    origin, inner = get_origin(expected) or expected, get_args(expected)
+    if origin in (Union, UnionType):
+        for one in inner:
+            if _is(data, get_origin(one) or one):
+                return checked(data, one, name)
+    elif origin is Literal:
+        if isinstance(data, str) and data in inner:
+            return data
+    elif dataclasses.is_dataclass(origin) and isinstance(data, dict):
+        return _object(data, origin, name)
+    elif _is(data, origin):
+        if origin in (list, tuple) and inner:
+            entry = f"{name}: entry " if dataclasses.is_dataclass(inner[0]) else ""
+            places = (f"{entry}{i}" if entry else name for i in range(len(data)))
+            return origin(checked(value, inner[0], place) for value, place in zip(data, places))
+        if origin in (dict, Mapping) and inner:
+            return {key: checked(value, inner[1], f"{name}: {key}") for key, value in data.items()}
+        return data
+    raise UserError(f"{name}: {data!r}, expected {_words(expected)}")
+
+
+def _is(data: Any, kind: Any) -> bool:
+    if kind is float:
+        return type(data) in (int, float) and abs(data) < 1e300
+    if kind is int:
+        return type(data) is int and -(2**63) <= data < 2**63
+    if kind in (list, tuple):
+        return isinstance(data, list | tuple)
+    if kind in (dict, Mapping) or dataclasses.is_dataclass(kind):
+        return isinstance(data, dict)
+    if get_origin(kind) is Literal or kind is Literal:
+        return isinstance(data, str)
+    return type(data) is kind
+
+
+def _object(data: dict[str, Any], kind: Any, name: str) -> Any:
+    """A dataclass from its fields; what its own checks say names the file."""
+    hints, found = get_type_hints(kind), {}
+    for field in dataclasses.fields(kind):
+        if field.name in data:
+            value, place = data[field.name], f"{name}: {field.name}"
+            found[field.name] = checked(value, hints[field.name], place)
+        elif field.default is field.default_factory is dataclasses.MISSING:
+            raise UserError(f"{name}: no {field.name}, expected {_words(hints[field.name])}")
+    try:
+        return kind(**found)
+    except UserError as error:
+        raise UserError(f"{name}: {error}") from None
+
+
+def _words(expected: Any) -> str:
+    origin, inner = get_origin(expected) or expected, get_args(expected)
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(map(_words, inner)))
+    if origin is Literal:
+        return f"one of {', '.join(inner)}"
+    return _WORDS.get(origin, "an object")
+
+
+def tensors(file: Path) -> "tuple[dict[str, str], dict[str, np.ndarray]]":
+    """The texts and the arrays of a safetensors file; nothing in it runs, whatever it says."""
+    from safetensors import safe_open
+
+    if not file.is_file():
+        raise UserError(f"{file}: no such file")
+    try:
+        with safe_open(file, framework="numpy") as opened:
+            texts = dict(opened.metadata() or {})
+            return texts, {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118
+    except Exception as error:  # whatever the parser says to bytes that make no sense
+        raise UserError(f"{file}: damaged, or no such file of ours: {error}") from None

@@ -1,0 +1,61 @@
+"""How much memory and disk there is, asked before it is taken."""
+
+import os
+import shutil
+from pathlib import Path
+
+from movi.errors import UserError
+
+
+def readable(size: int) -> str:
+    """A number of bytes for people.
+
+    >>> readable(7_056_000_000), readable(640)
+    ('7.06 GB', '640 B')
+    """
+    for unit, factor in (("TB", 10**12), ("GB", 10**9), ("MB", 10**6), ("kB", 10**3)):
+        if size >= factor:
+            return f"{size / factor:.3g} {unit}"
+    return f"{size} B"
+
+
+def available_memory() -> int:
+    """Bytes that can be taken without swapping, within this process's control group."""
+    limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    meminfo = Path("/proc/meminfo")
+    if meminfo.exists():
+        for line in meminfo.read_text().splitlines():
+            if line.startswith("MemAvailable:"):
+                limit = min(limit, int(line.split()[1]) * 1024)
+    group = Path("/sys/fs/cgroup")
+    try:
+        most = (group / "memory.max").read_text().strip()
+        if most != "max":
+            limit = min(limit, int(most) - int((group / "memory.current").read_text()))
+    except (OSError, ValueError):
+        pass
+    return max(limit, 0)
+
+
+def require(name: str, *, memory: int = 0, disk: int = 0, directory: Path | None = None) -> None:
+    """Raises at once if so many bytes do not fit, instead of being killed hours later.
+
+    Args:
+      name: of what needs them.
+      memory: bytes in memory.
+      disk: bytes in files in the directory; those that are there already count as free.
+      directory: there or not yet.
+    """
+    available = available_memory()
+    if memory > available:
+        raise UserError(
+            f"{name}: needs {readable(memory)}, only {readable(available)} of memory are available"
+        )
+    if directory is not None:
+        held = sum(file.stat().st_size for file in directory.glob("*"))
+        there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+        free = shutil.disk_usage(there).free
+        if disk > free + held:
+            raise UserError(
+                f"{name}: needs {readable(disk)}, only {readable(free)} are free in {there}"
+            )

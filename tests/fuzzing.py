@@ -1,0 +1,369 @@
+"""Malformed inputs by the thousand: valid files and command lines, changed by a seeded generator.
+
+A case is a function of (kind, seed, number) alone, so that one that fails can be done again. Cases
+run in this process, through ``movi.cli.main``: what would escape it as a traceback does so here.
+"""
+
+import copy
+import io
+import json
+import random
+import resource
+import shutil
+import struct
+import sys
+import time
+import zipfile
+from contextlib import redirect_stderr, redirect_stdout
+from pathlib import Path
+
+import numpy as np
+
+from movi.cli import COMMANDS, main
+from movi.errors import UserError
+
+ODD = [
+    None,
+    True,
+    -1,
+    0,
+    1,
+    2.5,
+    -0.0,
+    1e308,
+    float("inf"),
+    float("nan"),
+    2**31,
+    2**63,
+    10**400,
+    "",
+    "x" * 5000,
+    "\0",
+    "a\nb\x1b[2J",
+    "../../escaped",
+    "/escaped",
+    "evilmod:X-v0",
+    "this:X-v0",
+    "a:b:c",
+    "CartPole-v99",
+    "nan",
+    "1e999",
+    [],
+    {},
+    [[]],
+    ["a", 1, None],
+    {"format": 1},
+    {"a": {"b": [1, {"c": None}]}},
+]
+WORDS = ["", "-1", "0", "1.5", "nan", "inf", "-inf", "1e400", str(2**31), str(2**63), str(10**30)]
+WORDS += ["x", "../../escaped/x", "/dev/null", "/dev/full", "a" * 300, "β=½", "evilmod:X-v0", "--"]
+WORDS += ["[]", "{}", "true", "None", "'", '"', "\\", "\t", "%s%n", "this:X-v0", ".", "..", "~"]
+UNWRITABLE = ["/dev/null", "/dev/full", "a" * 300, "evilmod.py/x"]
+CANARIES = {"this", "antigravity", "evilmod"}
+LONGEST = 30.0
+MEMORY = 2 * 2**30
+
+
+def deep(rng):
+    """A value within many others."""
+    value = rng.choice([1, "x", None])
+    for _ in range(rng.choice([5, 31, 33, 500])):
+        value = [value] if rng.random() < 0.5 else {"a": value}
+    return value
+
+
+def paths(data, here=()):
+    """Every place in a tree of JSON."""
+    yield here
+    if isinstance(data, dict | list):
+        for key in data if isinstance(data, dict) else range(len(data)):
+            yield from paths(data[key], (*here, key))
+
+
+def changed_tree(data, rng):
+    """A tree of JSON with a few places changed."""
+    data = copy.deepcopy(data)
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        *there, last = rng.choice([path for path in paths(data) if path] or [("format",)])
+        place = data
+        for key in there:
+            place = place[key]
+        what = rng.random()
+        if what < 0.15 and isinstance(place, dict):
+            place.pop(last, None)
+        elif what < 0.25 and isinstance(place, dict):
+            place[rng.choice(["more", "__class__", "", "format", "\0"])] = rng.choice(ODD)
+        elif what < 0.3:
+            place[last] = deep(rng)
+        elif what < 0.4 and isinstance(place[last], int | float):
+            place[last] = place[last] * rng.choice([-1, 2, 10**12, 1e-300]) + rng.choice([0, 1])
+        else:
+            place[last] = rng.choice(ODD)
+        if not isinstance(data, dict | list):
+            break
+    return data
+
+
+def changed_bytes(content, rng):
+    """Bytes with bits flipped, cut, doubled or filled."""
+    content = bytearray(content)
+    for _ in range(rng.choice([1, 1, 2, 8])):
+        if not content:
+            break
+        at = rng.randrange(len(content))
+        what = rng.random()
+        if what < 0.45:
+            content[at] ^= 1 << rng.randrange(8)
+        elif what < 0.6:
+            del content[at:]
+        elif what < 0.7:
+            content[at : at + rng.randrange(1, 50)] = b""
+        elif what < 0.85:
+            content[at:at] = rng.choice(
+                [b"\0", b"\xff" * 9, b"[" * 5000, b"{", b'"', b"1e999", b","]
+            )
+        else:
+            size = rng.randrange(1, 64)
+            content[at : at + size] = rng.randbytes(size)
+    return bytes(content)
+
+
+def changed_json(text, rng):
+    """A text of JSON, changed as a tree or as bytes."""
+    if rng.random() < 0.75:
+        try:
+            return json.dumps(changed_tree(json.loads(text), rng)).encode()
+        except RecursionError:
+            return b"[" * 100_000
+    return changed_bytes(text.encode(), rng)
+
+
+def changed_rows(text, rng):
+    """JSON lines, one of them changed."""
+    rows = text.splitlines()
+    at = rng.randrange(len(rows))
+    rows[at] = changed_json(rows[at], rng).decode(errors="replace")
+    if rng.random() < 0.2:
+        rng.shuffle(rows)
+    return ("\n".join(rows) + "\n" * rng.randrange(2)).encode()
+
+
+def changed_safetensors(content, rng):
+    """A safetensors file: its bytes, its header, or the description in it."""
+    what = rng.random()
+    if what < 0.3:
+        return changed_bytes(content, rng)
+    (size,) = struct.unpack("<Q", content[:8])
+    header, data = json.loads(content[8 : 8 + size]), content[8 + size :]
+    if what < 0.8:
+        about = changed_json(header["__metadata__"]["movi"], rng)
+        header["__metadata__"]["movi"] = about.decode(errors="replace")
+    elif what < 0.9:
+        array = np.frombuffer(data[: len(data) // 4 * 4], "<f4").copy()
+        array[rng.randrange(array.size)] = rng.choice([np.nan, np.inf, 1e38])
+        data = array.tobytes()
+    else:
+        header = changed_tree(header, rng)
+    text = json.dumps(header).encode()
+    return struct.pack("<Q", len(text)) + text + data
+
+
+def changed_npz(content, rng):
+    """An .npz: its bytes, an array's header, or an array."""
+    if rng.random() < 0.4:
+        return changed_bytes(content, rng)
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    name = rng.choice(sorted(members))
+    if rng.random() < 0.5:
+        members[name] = changed_bytes(members[name][:128], rng) + members[name][128:]
+    else:
+        array = np.load(io.BytesIO(members[name]))
+        if rng.random() < 0.5 and array.size:
+            array = array.astype(rng.choice([array.dtype, "<f4", "<i8", "<c16", "|b1", "<U3"]))
+            odd = rng.choice([-1, 0, 2**31 - 1, 1, 77])
+            array.reshape(-1)[rng.randrange(array.size)] = odd
+        else:
+            array = rng.choice([array[None], array.reshape(-1), array[..., :0], array.T, array * 0])
+        whole = io.BytesIO()
+        np.save(whole, array)
+        members[name] = whole.getvalue()
+    whole = io.BytesIO()
+    kinds = [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA]
+    with zipfile.ZipFile(whole, "w", rng.choice(kinds)) as archive:
+        for name, data in members.items():
+            archive.writestr(name, data)
+    packed = whole.getvalue()
+    return changed_bytes(packed, rng) if rng.random() < 0.3 else packed
+
+
+def changed_csv(text, rng):
+    """A table with some of its values changed, or its bytes."""
+    if rng.random() < 0.3:
+        return changed_bytes(text.encode(), rng)
+    rows = [line.split(",") for line in text.splitlines()]
+    for _ in range(rng.choice([1, 1, 3])):
+        row = rng.choice(rows)
+        if rng.random() < 0.2:
+            row.append("1")
+        elif row:
+            row[rng.randrange(len(row))] = rng.choice(WORDS)
+    return "\n".join(",".join(row) for row in rows).encode()
+
+
+def changed_toml(text, rng):
+    """A text of TOML with a value changed, or its bytes."""
+    if rng.random() < 0.3:
+        return changed_bytes(text.encode(), rng)
+    lines = text.splitlines()
+    at = rng.randrange(len(lines))
+    key = lines[at].partition(" =")[0]
+    odd = rng.choice([*ODD, deep(rng)])
+    try:
+        value = rng.choice([json.dumps(odd), "inf", "nan", "1979-05-27", "0x" + "f" * 40])
+    except RecursionError:
+        value = "[" * 5000
+    lines[at] = f"{key} = {value}"
+    return "\n".join(lines).encode()
+
+
+class Place:
+    """A working directory with things of value around it, which a case must leave alone."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.work = root / "a" / "work"
+        self.work.mkdir(parents=True)
+        (root / "a" / "precious").write_text("mine")
+        (self.work / "evilmod.py").write_text(f"open({str(root / 'mark')!r}, 'w')\n")
+
+    def seen(self) -> dict[Path, tuple[int, int]]:
+        """Every file but what is in ``out``, by its size and time."""
+        return {
+            path: (path.lstat().st_size, path.lstat().st_mtime_ns)
+            for path in self.root.rglob("*")
+            if not path.is_dir() and not path.is_relative_to(self.work / "out")
+        }
+
+    def clear(self, before: dict[Path, tuple[int, int]]) -> None:
+        """Removes what a case wrote."""
+        shutil.rmtree(self.work / "out", ignore_errors=True)
+        for path in self.seen().keys() - before.keys():
+            path.unlink()
+        (self.work / "out").mkdir()
+
+
+def outcome(words: list[str]) -> tuple[int, str]:
+    """Calls ``movi``; its exit status and what it said to the standard error."""
+    said, told = io.StringIO(), io.StringIO()
+    with redirect_stderr(said), redirect_stdout(told):
+        try:
+            status = main(words)
+        except SystemExit as stop:  # what --help does
+            status = int(stop.code or 0)
+    return status, said.getvalue()
+
+
+def read(reader) -> tuple[int, str]:
+    """Calls a reader, as ``main`` would; its exit status and what it said."""
+    try:
+        reader()
+    except UserError as error:
+        return 2, f"movi: {error}\n"
+    return 0, ""
+
+
+def check(place: Place, name: str, call, *, anywhere: bool = False) -> bool:
+    """Does a case, and asserts what holds of every case; whether it was refused.
+
+    ``call`` gives an exit status and what was said. A command line that names a place to write may
+    write ``anywhere`` in its working directory, but change nothing that is there.
+    """
+    before, modules = place.seen(), set(sys.modules)
+    began = time.monotonic()
+    status, said = call()
+    seconds = time.monotonic() - began
+    assert status in (0, 2), (name, status, said)
+    assert "Traceback" not in said, (name, said)
+    if status == 2:
+        assert said.count("\n") == 1, (name, said)
+        assert said.startswith("movi: "), (name, said)
+        assert len(said) <= 301, (name, len(said))
+    assert seconds < LONGEST, (name, seconds)
+    after = place.seen()
+    new_files = after.keys() - before.keys()
+    if anywhere:
+        new_files = {file for file in new_files if not file.is_relative_to(place.work)}
+    assert not new_files, (name, new_files)
+    assert not [file for file in before if after.get(file) != before[file]], name
+    place.clear(before)
+    new = {module.partition(".")[0] for module in set(sys.modules) - modules}
+    assert not new & CANARIES, (name, new)
+    for module in new:
+        file = getattr(sys.modules.get(module), "__file__", None) or ""
+        assert not Path(file).is_relative_to(place.root), (name, module)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 < MEMORY + START, name
+    return status == 2
+
+
+START = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+OPTIONS = {
+    "solve": "scheme samples iterations tolerance seed out sampled",
+    "garnet": "states actions branching discount seed out",
+    "garnets compare": "mdps states iterations samples schemes discount seed",
+    "garnets assumption": "mdps iteration lengths restarts seed branching",
+    "garnets bounds": "mdps iterations delta constant-betas discount",
+    "train": "env steps preset gamma beta hidden seeds num-envs loss seed",
+    "resume": "steps checkpoint-every trust",
+    "evaluate": "episodes epsilon seed num-envs trust",
+    "record": "out episodes epsilon seed trust",
+    "export": "unknown",
+    "sweep": "out scale workers ray cpus gpus trust",
+    "status": "every",
+    "report": "out reference game format",
+}
+assert OPTIONS.keys() == COMMANDS.keys()
+BASES = {
+    "solve": ["g.npz", "--iterations", "5"],
+    "garnet": ["--out", "out/g.npz", "--states", "5", "--branching", "2"],
+    "garnets compare": ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", "out"],
+    "garnets assumption": ["--mdps", "1", "--states", "5", "--restarts", "2", "--out", "out"],
+    "garnets bounds": ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", "out"],
+    "train": ["dqn", "--env", "CartPole-v1", "--steps", "20", "--out", "out"],
+    "resume": ["run"],
+    "evaluate": ["agent.safetensors", "--episodes", "1"],
+    "record": ["agent.safetensors", "--out", "out/film.mp4"],
+    "export": ["agent.safetensors", "out/agent.safetensors"],
+    "sweep": ["mine.toml", "--dry-run", "--out", "out/sweep"],
+    "status": ["sweep"],
+    "report": ["results", "--out", "out/report.html"],
+}
+
+
+def command_line(rng) -> list[str]:
+    """Words for a command, some of them wrong; never one that writes outside ``out``."""
+    command = rng.choice(list(COMMANDS))
+    words = list(BASES[command])
+    for _ in range(rng.choice([1, 1, 2, 3])):
+        what = rng.random()
+        if what < 0.5:
+            words += [f"--{rng.choice(OPTIONS[command].split())}", rng.choice(WORDS)]
+        elif what < 0.7 and words:
+            words[rng.randrange(len(words))] = rng.choice(WORDS)
+        elif what < 0.8 and words:
+            del words[rng.randrange(len(words))]
+        elif what < 0.9:
+            words.insert(rng.randrange(len(words) + 1), rng.choice([*WORDS, "--unknown"]))
+        elif words:
+            words = words[: rng.randrange(len(words))]
+    for i, word in enumerate(words[1:], start=1):
+        target = words[i - 1] == "--out" or (command == "export" and i == 1)
+        if target and word in WORDS and word not in UNWRITABLE:
+            words[i] = rng.choice(UNWRITABLE)
+    return [*command.split(), *words]
+
+
+def generator(kind: str, seed: int, number: int) -> random.Random:
+    """That of a case."""
+    return random.Random(f"{kind} {seed} {number}")

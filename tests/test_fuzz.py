@@ -1,0 +1,229 @@
+"""Our own fuzzer: a few hundred cases here, more than twenty thousand in the slow suite."""
+
+import json
+import shutil
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import movi
+from movi.files import file_to_write
+from movi.sweeps.files import read_sweep_file, to_json
+from movi.training.checkpoint import Checkpoints, Saved, newest
+from movi.training.config import Config
+from movi.training.run_files import read_config
+from tests import fuzzing
+from tests.fuzzing import check, generator, outcome
+from tests.test_trust import write_agent
+
+CONFIG = Config("dqn", "CartPole-v1", steps=100, iteration_steps=50, hidden=(4,))
+TOML = """name = "mine"
+environments = ["CartPole-v1"]
+seeds = 2
+preset = "control"
+algorithms = ["dqn", {algorithm = "momentum-dqn", label = "half", beta = 0.5}]
+config = {steps = 100, hidden = [4]}
+"""
+FILES = {
+    "run/status.json": json.dumps({"status": "finished", "step": 100, "message": ""}),
+    "run/metrics.jsonl": "".join(
+        json.dumps({"iteration": i, "step": 50 * i + 50, "score": 1.5, "loss_q": None}) + "\n"
+        for i in range(2)
+    ),
+    "run/evaluation.json": json.dumps({"mean": 1.0, "std": 0.0, "returns": [1.0], "lengths": [9]}),
+    "run/versions.json": json.dumps({"format": 1, "since": [{"step": 0, "versions": {"a": "1"}}]}),
+    "run/timing.jsonl": json.dumps(
+        {"iteration": 0, "step": 50, "seconds": 1.0, "steps_per_second": 50.0}
+    )
+    + "\n",
+    "mine.toml": TOML,
+    "results/compare.csv": "scheme,iteration,l1_mean,l1_std\n"
+    + "".join(f"{s},{k},{1 / k},0.1\n" for s in ("avi", "movi") for k in (1, 2, 3)),
+    "results/compare.json": json.dumps(
+        {"command": "movi", "config": {"a": [1]}, "seed": 0, "version": "1", "versions": {}}
+    ),
+    "pong.csv": "game,variant,run,iteration,train_return\n"
+    + "".join(f"Pong,dqn,{run},{i},{i}\n" for run in range(2) for i in range(3)),
+    "pong.json": json.dumps(
+        [{"Agent": "DQN", "Iteration": i, "Value": 1.0 * i} for i in range(3)] * 2
+    ),
+}
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """A directory with a valid file of every kind, and Python looking for modules in it."""
+    made = fuzzing.Place(tmp_path)
+    work = made.work
+    for name, text in FILES.items():
+        (work / name).parent.mkdir(exist_ok=True)
+        (work / name).write_text(text)
+    (work / "run" / "config.json").write_text(CONFIG.to_json())
+    write_agent(work / "agent.safetensors", "CartPole-v1")
+    shutil.copy(work / "agent.safetensors", work / "run")
+    (work / "sweep" / "logs" / "CartPole-v1" / "dqn").mkdir(parents=True)
+    (work / "sweep" / "sweep.json").write_text(to_json(read_sweep_file(work / "mine.toml"), ""))
+    sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": "a:1"}
+    (work / "sweep/logs/CartPole-v1/dqn/seed-0.json").write_text(json.dumps(sign))
+    movi.save_mdp(movi.garnet(5, 2, 2), work / "g.npz")
+    checkpoints = Checkpoints(work / "run")
+    state = {"replay": {"slack": 1}, "step": 7}
+    for step in (7, 14):
+        checkpoints.write(step, Saved({"a": np.arange(6.0), "b": np.arange(3)}, state))
+    monkeypatch.chdir(work)
+    monkeypatch.syspath_prepend(str(work))
+    (work / "out").mkdir()
+    return made
+
+
+@pytest.fixture(autouse=True)
+def _light(monkeypatch):
+    """What costs seconds and reads nothing from outside: figures, helpers, the training itself."""
+    from movi.reports.page import read_chapters
+    from movi.sweeps.needs import computed
+    from movi.training.resume import check_group, continued, has_ended, result_of
+
+    def look(config, seeds, outs, *, trust):
+        from movi.envs.make import make_environment
+
+        for seed, out in zip(seeds, outs):
+            own = replace(config, seed=seed)
+            if (out / "config.json").exists():
+                own = continued(out, own)
+                check_group(out, [])
+                if has_ended(out, own):
+                    result_of(out)
+            make_environment(own.env, 1, trust=trust).close()
+
+    def read(directory, out=None, *, references=(), game=None, **rest):
+        file_to_write(out or directory / "report.html", new_directory=True)
+        read_chapters(directory, references, game)
+        return out or directory / "report.html"
+
+    monkeypatch.setattr("movi.training.commands._train", look)
+    monkeypatch.setattr("movi.sweeps.drive.needs_of", lambda s, trust: tuple(computed(s, trust)))
+    monkeypatch.setattr("movi.reports.draw", lambda *args: ([], []))
+    monkeypatch.setattr("movi.reports.write_report", read)
+
+
+def restore(saved):
+    """What the loops take from a checkpoint before anything else."""
+    for one in saved:
+        int(one.state["replay"]["slack"])
+
+
+CHANGES = {
+    "agent": ("agent.safetensors", fuzzing.changed_safetensors),
+    "config": ("run/config.json", fuzzing.changed_json),
+    "status": ("run/status.json", fuzzing.changed_json),
+    "metrics": ("run/metrics.jsonl", fuzzing.changed_rows),
+    "evaluation": ("run/evaluation.json", fuzzing.changed_json),
+    "versions": ("run/versions.json", fuzzing.changed_json),
+    "timing": ("run/timing.jsonl", fuzzing.changed_rows),
+    "sweep": ("sweep/sweep.json", fuzzing.changed_json),
+    "progress": ("sweep/logs/CartPole-v1/dqn/seed-0.json", fuzzing.changed_json),
+    "matrix": ("mine.toml", fuzzing.changed_toml),
+    "table": ("results/compare.csv", fuzzing.changed_csv),
+    "provenance": ("results/compare.json", fuzzing.changed_json),
+    "reference csv": ("pong.csv", fuzzing.changed_csv),
+    "reference json": ("pong.json", fuzzing.changed_json),
+    "mdp": ("g.npz", fuzzing.changed_npz),
+    "checkpoint": ("run/checkpoint/000000000014.safetensors", fuzzing.changed_safetensors),
+}
+REPORT = ["report", "results", "--out", "out/report.html"]
+BELOW = ["report", ".", "--out", "out/report.html"]
+COMMANDS = {
+    "agent": [
+        ["evaluate", "agent.safetensors", "--episodes", "1"],
+        ["export", "agent.safetensors", "out/a.safetensors"],
+    ],
+    "config": [["status", "."], ["resume", "run"], BELOW],
+    "status": [["status", "."], ["resume", "run"], BELOW],
+    "metrics": [["status", "."], ["resume", "run"], BELOW],
+    "evaluation": [["resume", "run"], BELOW],
+    "versions": [["resume", "run"]],
+    "timing": [["resume", "run"]],
+    "sweep": [
+        ["status", "sweep"],
+        ["sweep", "--out", "sweep", "--dry-run"],
+        BELOW,
+    ],
+    "progress": [["status", "sweep"]],
+    "matrix": [["sweep", "mine.toml", "--dry-run", "--out", "out/sweep"]],
+    "table": [REPORT],
+    "provenance": [REPORT],
+    "reference csv": [[*REPORT, "--reference", "pong.csv"]],
+    "reference json": [[*REPORT, "--reference", "pong.json"]],
+    "mdp": [["solve", "g.npz", "--iterations", "3"]],
+}
+
+
+def fuzz(place, kind, seed, count, counted):
+    """So many cases of a kind."""
+    if kind == "command line":
+        for number in range(count):
+            words = fuzzing.command_line(generator(kind, seed, number))
+            name = f"{kind} {seed} {number}: {words}"
+            bad = check(place, name, lambda words=words: outcome(words), anywhere=True)
+            counted[kind, bad] += 1
+        return
+    name, change = CHANGES[kind]
+    file = place.work / name
+    whole = file.read_bytes()
+    for number in range(count):
+        rng = generator(kind, seed, number)
+        text = whole if file.suffix in (".safetensors", ".npz") else whole.decode()
+        file.write_bytes(change(text, rng))
+        label = f"{kind} {seed} {number}"
+        if kind == "checkpoint":
+            kept = {path: path.read_bytes() for path in file.parent.iterdir()}
+            runs = [Checkpoints(place.work / "run")]
+            status, said = fuzzing.read(lambda runs=runs: newest(runs, restore))
+            assert said.count("\n") == status // 2, label
+            counted[kind, status == 2] += 1
+            for path, content in kept.items():
+                path.write_bytes(content)
+            continue
+        words = rng.choice(COMMANDS[kind])
+        counted[kind, check(place, label, lambda words=words: outcome(words))] += 1
+    file.write_bytes(whole)
+
+
+QUICK = {"agent": 15, "mdp": 20, "command line": 60}
+SLOW = {"agent": 1000, "mdp": 1500, "command line": 2500}
+KINDS = [*CHANGES, "command line"]
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_malformed_input_is_one_line_or_works(place, kind):
+    counted = Counter()
+    fuzz(place, kind, 0, QUICK.get(kind, 15), counted)
+    assert sum(counted.values()) == QUICK.get(kind, 15)
+    if kind not in ("versions", "timing", "progress", "checkpoint"):  # read as far as they can be
+        assert counted[kind, True] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_more_than_twenty_thousand_of_them(place, kind, record_property):
+    counted = Counter()
+    count = SLOW.get(kind, 1100)
+    fuzz(place, kind, 1, count, counted)
+    record_property("cases", count)
+    print(f"{kind}: {count} cases, {counted[kind, True]} refused, {counted[kind, False]} taken")
+
+
+def test_there_are_as_many_as_said():
+    assert sum(QUICK.get(kind, 15) for kind in KINDS) >= 300
+    assert sum(SLOW.get(kind, 1100) for kind in KINDS) >= 20_000
+
+
+def test_the_files_that_are_changed_are_good_ones(place):
+    """Otherwise the fuzzer would only see the first check of each reader."""
+    assert read_config(place.work / "run") == CONFIG
+    for words in {" ".join(words): words for own in COMMANDS.values() for words in own}.values():
+        assert outcome(words) == (0, ""), words
+    assert Path("out").is_dir()

@@ -1,0 +1,139 @@
+"""SIGINT and SIGTERM at any moment of any command: heard within seconds, and nothing broken."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import movi
+from movi.cli import COMMANDS
+from movi.signals import PATIENCE
+from movi.training.run_files import holds_run, read_config, read_status
+from tests.test_trust import write_agent
+
+PATH = str(Path(movi.__file__).parents[1])
+SLACK = 60.0  # seconds that a crowded machine may take to do nothing
+
+
+def start(words, cwd):
+    return subprocess.Popen(
+        [sys.executable, "-P", *words],
+        cwd=cwd,
+        env={**os.environ, "PYTHONPATH": PATH, "PYTHONWARNINGS": "ignore"},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def end(process, number):
+    """Sends a signal; the exit status, what was said, and the seconds that it took."""
+    began = time.monotonic()
+    process.send_signal(number)
+    _, said = process.communicate(timeout=PATIENCE + SLACK)
+    return process.returncode, said, time.monotonic() - began
+
+
+BUSY = """
+import hashlib, sys
+from movi.signals import listening
+with listening():
+    print("busy", flush=True)
+    hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # minutes, in compiled code
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_is_heard_while_compiled_code_runs(number, tmp_path):
+    process = start(["-c", BUSY], tmp_path)
+    assert process.stdout.readline() == "busy\n"
+    time.sleep(1)
+    assert end(process, number)[:2] == (128 + number, "movi: interrupted\n")
+
+
+def test_a_signal_is_heard_while_environments_are_made(tmp_path):
+    """Sixty thousand of them take half a minute, and nothing is written before."""
+    words = ["-m", "movi", "train", "dqn", "--env", "CartPole-v1", "--num-envs", "60000"]
+    process = start([*words, "--out", "new", "--replay-capacity", "100000"], tmp_path)
+    memory = Path(f"/proc/{process.pid}/statm")
+    end_of_waiting = time.monotonic() + 120
+    while int(memory.read_text().split()[1]) * 4096 < 300 * 2**20:
+        assert time.monotonic() < end_of_waiting
+        assert process.poll() is None
+        time.sleep(0.05)
+    status, said, _ = end(process, signal.SIGTERM)
+    assert status == 128 + signal.SIGTERM
+    assert said.startswith("movi: interrupted")
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+LONG = {
+    "solve": [
+        "g.npz",
+        "--scheme",
+        "movi",
+        "--sampled",
+        "--iterations",
+        "2000000",
+        "--out",
+        "q.npz",
+    ],
+    "garnet": ["--states", "200000", "--out", "new.npz"],
+    "garnets compare": ["--out", "results"],
+    "garnets assumption": ["--iteration", "100000000", "--out", "results"],
+    "garnets bounds": ["--out", "results"],
+    "train": ["momentum-dqn", "--env", "gymnax/CartPole-v1", "--steps", "10000000", "--out", "new"],
+    "resume": ["run"],
+    "evaluate": ["agent.safetensors", "--episodes", "100000"],
+    "record": ["agent.safetensors", "--episodes", "1000", "--out", "film.mp4"],
+    "export": ["agent.safetensors", "again.safetensors"],
+    "sweep": ["minatar", "--scale", "quick", "--out", "sweep"],
+    "status": ["run", "--watch"],
+    "report": ["run"],
+}
+assert LONG.keys() == COMMANDS.keys()
+
+
+@pytest.fixture(scope="module")
+def things(tmp_path_factory):
+    """A working directory with something for every command, half of a run among it."""
+    place = tmp_path_factory.mktemp("things")
+    movi.save_mdp(movi.garnet(300, 4, 4), place / "g.npz")
+    write_agent(place / "agent.safetensors", "CartPole-v1")
+    words = ["-m", "movi", "train", "dqn", "--env", "CartPole-v1", "--out", "run"]
+    process = start([*words, "--steps", "10000000", "--checkpoint-every", "500"], place)
+    until = time.monotonic() + 240
+    while not list(place.glob("run/checkpoint/*.safetensors")):
+        assert time.monotonic() < until
+        time.sleep(0.1)
+    assert end(process, signal.SIGTERM)[0] == 143
+    return place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", COMMANDS)
+def test_signals_at_random_moments_of_every_command(command, things):
+    rng = random.Random(command)
+    for number in (signal.SIGINT, signal.SIGTERM) * 3:
+        before = {p for p in things.rglob("*") if p.is_file()}
+        process = start(["-m", "movi", *command.split(), *LONG[command]], things)
+        try:
+            process.wait(rng.uniform(0, 12))
+        except subprocess.TimeoutExpired:
+            status, said, seconds = end(process, number)
+            assert seconds < PATIENCE + SLACK
+            # By the signal itself before the command listens; or the command ended in time.
+            assert status in (-number, 128 + number, 0, 2), (status, said)
+            assert "Traceback" not in said
+        assert not list(things.glob("*.part"))
+        new = {p for p in things.rglob("*") if p.is_file()} - before
+        assert all(not p.name.endswith(".part") or "run" in p.parts for p in new), new
+        if holds_run(things / "run"):
+            read_config(things / "run")
+            read_status(things / "run")
