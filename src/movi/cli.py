@@ -239,7 +239,9 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
         raise UserError(f"command: {given!r}, expected one of {', '.join(groups or COMMANDS)}")
     words = matches[0]
     chosen, rest = command(words), list(arguments[len(words.split()) :])
-    defaults = {"default": chosen.default(rest)} if hasattr(chosen, "default") else {}
+    defaults = {}
+    if hasattr(chosen, "given"):  # a command whose options depend on its words
+        chosen, defaults["default"] = chosen.given(rest)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):

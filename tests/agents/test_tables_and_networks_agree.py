@@ -11,9 +11,9 @@ import numpy as np
 import optax
 import pytest
 
-from movi.agents import deep_algorithm, make_learner
+from movi.agents import make_learner, options_of, regression
 from movi.schedules import Mean
-from movi.spaces import ObservationSpace
+from movi.spaces import ObservationSpace, Spaces
 from movi.transitions import Transition
 
 STATES, ACTIONS, SUCCESSORS, GAMMA, ITERATIONS = 30, 4, 4, 0.9, 60
@@ -88,15 +88,13 @@ class FromZero:
 def test_a_one_hot_linear_learner_is_the_tabular_sampled_scheme(name, scheme, beta):
     successors, reward = samples()
     pairs = STATES * ACTIONS
-    algorithm = deep_algorithm(name)
+    algorithm = options_of(name).algorithm()
     learner = make_learner(
-        algorithm,
+        regression(algorithm, loss="squared", shared_batch=True),
         OneHotLinear(),
         optax.sgd(pairs / 2),
-        ObservationSpace((), "int32", STATES),
+        Spaces(ObservationSpace((), "int32", STATES), ACTIONS),
         beta=beta,
-        loss="squared",
-        shared_batch=True,
     )
     update, sync = jax.jit(learner.update), jax.jit(learner.sync)
     state = learner.init(jax.random.key(0))

@@ -35,8 +35,8 @@ class RunSweep:
     gpus: Annotated[float | None, arg(metavar="N")] = None
     """With --ray: GPUs per task (default: 0); 0.5 lets two tasks share one."""
     trust: Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE")] = ()
-    """A module that an environment's id names (MODULE:NAME) and whose code may run; this option may
-    be repeated. Files alone are not believed."""
+    """A module that the id of an environment or the name of an algorithm names (MODULE:NAME) and
+    whose code may run; this option may be repeated. Files alone are not believed."""
     dry_run: bool = False
     """Say what would be done, and do nothing."""
 
@@ -104,7 +104,7 @@ class RunSweep:
 
             if self.scale is not None:
                 raise UserError(f"scale: {self.scale!r}, but a file has none: it says everything")
-            return read_sweep_file(Path(self.name))
+            return read_sweep_file(Path(self.name), self.trust)
         from movi.sweeps.named import named_sweep
 
         sweep = named_sweep(self.name, self.scale or "quick")
