@@ -255,7 +255,10 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        raise UserError(f"{_one_line(said.getvalue())} (see movi {words} --help)") from None
+        line = _one_line(said.getvalue())
+        if line.startswith("Unrecognized") and hasattr(chosen, "hint"):
+            line += f"; {chosen.hint(rest)}"
+        raise UserError(f"{line} (see movi {words} --help)") from None
 
 
 def _one_line(box: str) -> str:

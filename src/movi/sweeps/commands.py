@@ -99,18 +99,9 @@ class RunSweep:
             if self.scale is not None:
                 raise UserError("scale: only with a sweep's name")
             return None
-        if self.name.endswith((".toml", ".json")):
-            from movi.sweeps.files import read_sweep_file
+        from movi.sweeps.drive import sweep_named
 
-            if self.scale is not None:
-                raise UserError(f"scale: {self.scale!r}, but a file has none: it says everything")
-            return read_sweep_file(Path(self.name), self.trust)
-        from movi.sweeps.named import named_sweep
-
-        sweep = named_sweep(self.name, self.scale or "quick")
-        if self.scale is None:
-            raise UserError(f"sweep {self.name}: no --scale, expected quick, laptop or paper")
-        return sweep
+        return sweep_named(self.name, self.scale, self.trust)
 
 
 @dataclass(frozen=True)

@@ -64,6 +64,15 @@ class Train(Config):
         missing = {"algorithm": tyro.MISSING, "env": tyro.MISSING, "options": kind()}
         return chosen, chosen(**{**missing, **preset_fields(preset)})
 
+    @classmethod
+    def hint(cls, arguments: Sequence[str]) -> str:
+        """The options that the algorithm among these arguments has of its own."""
+        name = _algorithm(arguments)
+        if name is None:
+            return "an algorithm's own options need its name"
+        own = [f"--{field.name.replace('_', '-')}" for field in fields(find(name))]
+        return f"{name}'s own are {', '.join(own)}" if own else f"{name} has none of its own"
+
     def execute(self) -> None:
         """Train, and say where the agent is."""
         config = Config(**{field.name: getattr(self, field.name) for field in fields(Config)})

@@ -221,7 +221,8 @@ class Config:
 def flat(config: Config) -> dict[str, Any]:
     """A config's fields and its algorithm's options, side by side: ``from_flat``'s inverse."""
     data = config.to_dict()
-    return {**data, **data.pop("options")}
+    options = data.pop("options")
+    return {**data, **options}
 
 
 _BEFORE = ("shared_batch", "beta_schedule", "kappa", "beta", "sign")

@@ -148,7 +148,7 @@ def known_config(
     """
     name, given = config.algorithm, config.options
     if algorithm is not None:
-        own = algorithm.name if isinstance(algorithm, Algorithm) else algorithm.title
+        own = algorithm.name if isinstance(algorithm, Algorithm) else name
         register(own, algorithm)
         given = given if own == name or isinstance(given, Unknown) else Unknown()
         name = own
@@ -245,7 +245,8 @@ def train(
       out: the run directory; None writes nothing. In a new or empty one a run begins. The same run
         goes on from its newest checkpoint, with more ``steps`` also after its end; of one that has
         ended the result is read from the files. A run of another config is refused.
-      algorithm: your own, in place of the config's; the run is recorded under its name.
+      algorithm: your own, in place of the config's: an ``Algorithm``, under whose name the run is
+        recorded; or a dataclass of its options, which the config names as you like.
       environment: your own, in place of the config's; closed at the end. A ``JaxEnvironment`` is
         trained on in the fused loop, as those that the config names are.
       make_environment: makes n environments, for the evaluation; the config's by default. With an
