@@ -27,6 +27,7 @@ def small(**changes):
         ("paper-beta", 2 * 6 * 5, 50_000_000),
         ("minatar", 5 * 5 * 5, 5_000_000),
         ("minatar-beta", 5 * 6 * 5, 5_000_000),
+        ("minatar-published", 5 * 8 * 5, 1_000_000),
         ("optimisers", 20 * 4 * 5, 50_000_000),
     ],
 )

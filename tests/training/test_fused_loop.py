@@ -10,7 +10,7 @@ from movi.replay import UniformReplay, device
 from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
-from movi.training.train import iteration_row, learner_of, method_of, networks_of
+from movi.training.train import default_learner, iteration_row
 from tests.training.jax_diagnostics import coin, episodic, one_state
 
 ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
@@ -19,9 +19,7 @@ ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
 def pair(config, environment, seeds=None, vectorised=True):
     """Both loops of a config."""
     spaces = environment.spaces
-    method = method_of(config)
-    networks, _ = networks_of(config, method, None, spaces)
-    learner = learner_of(config, method, networks, None, spaces)
+    learner = default_learner(config, spaces)
     host = HostLoop(
         config,
         HostedEnvironment(environment, config.num_envs),

@@ -212,7 +212,9 @@ def slug(label: str) -> str:
     >>> slug("momentum-dqn β=0.5"), slug("deep-sql (printed)")
     ('momentum-dqn-beta-0.5', 'deep-sql-printed')
     """
-    return re.sub(r"[^A-Za-z0-9.]+", "-", label.replace("β", "beta")).strip("-.")
+    for letter, word in (("β", "beta"), ("η", "eta"), ("κ", "kappa")):
+        label = label.replace(letter, word)
+    return re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.")
 
 
 def _check_label(name: str, label: str) -> None:

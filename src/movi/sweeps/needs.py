@@ -88,7 +88,7 @@ def _needs(cell: Cell, spaces: Spaces) -> Needs:
     from movi.envs.gymnax_env import is_gymnax
     from movi.replay import device, frames, uniform
     from movi.replay.interface import slack_of
-    from movi.training.train import learner_of, method_of, networks_of
+    from movi.training.train import default_learner
 
     config, space, fused = cell.config, spaces.observation, is_gymnax(cell.env)
     slack = slack_of(config.replay_capacity, config.checkpoint_every)
@@ -101,10 +101,7 @@ def _needs(cell: Cell, spaces: Spaces) -> Needs:
         replay = config.replay_capacity * device.bytes_per_transition(space)
     else:
         replay = files or room.bytes_of(config.replay_capacity, space, n_step=n)
-    method = method_of(config)
-    networks, _ = networks_of(config, method, None, spaces)
-    learner = learner_of(config, method, networks, None, spaces)
-    state = jax.eval_shape(learner.init, jax.random.key(0))
+    state = jax.eval_shape(default_learner(config, spaces).init, jax.random.key(0))
     agent = _bytes(state.online)
     # Two checkpoints and one that is being written.
     disk = files + agent + 3 * _bytes(state) if kept else agent

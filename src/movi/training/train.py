@@ -180,6 +180,12 @@ def learner_of(
     )
 
 
+def default_learner(config: Config, spaces: Spaces) -> Learner:
+    """The learner of a config with nothing of one's own in it."""
+    method = method_of(config)
+    return learner_of(config, method, networks_of(config, method, None, spaces)[0], None, spaces)
+
+
 def networks_of(
     config: Config,
     method: Method,
