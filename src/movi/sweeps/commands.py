@@ -19,8 +19,8 @@ class RunSweep:
     """Run a matrix of training runs, or continue it; finished runs are not repeated."""
 
     name: Positional[Annotated[str | None, arg(metavar="NAME")]] = None
-    """paper-atari, paper-beta, minatar, minatar-beta, minatar-published or optimisers; or a file (.toml or .json) with
-    a matrix of your own; left out, it continues what --out holds."""
+    """paper-atari, paper-beta, minatar, minatar-beta, minatar-published or optimisers; or a file
+    (.toml or .json) with a matrix of your own; left out, it continues what --out holds."""
     out: Annotated[Path | None, arg(metavar="DIR")] = None
     """The sweep's directory, new or empty, or one to continue (default: sweeps/NAME-SCALE)."""
     scale: Literal["quick", "laptop", "paper"] | None = None
