@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.reports.synthetic_runs import MOMENTUM, SEEDS, scores_of
+from synthetic_runs import MOMENTUM, SEEDS, scores_of
 
 from movi.errors import UserError
 from movi.experiments.atari import GAMES

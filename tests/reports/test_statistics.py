@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import bootstrap, trim_mean
-from tests.reports.synthetic_runs import LEVELS, MOMENTUM, SEEDS, SPREADS, area, scores_of
+from synthetic_runs import LEVELS, MOMENTUM, SEEDS, SPREADS, area, scores_of
 
 from movi.errors import UserError
 from movi.experiments.atari import GAMES
