@@ -385,7 +385,7 @@ def occupancy(
     # Mass enters a state through any action and leaves through π's: x = γ μ P + γ x P_π.
     entering = discount * _pushed(mdp, mu, mdp.successors, mdp.probabilities)
     following = mdp.successors[every, policy], mdp.probabilities[every, policy]
-    most = int(np.bincount(mdp.successors[mdp.probabilities > 0]).max())  # terms of one sum
+    most = int(np.max(np.bincount(mdp.successors[mdp.probabilities > 0])))  # terms of one sum
     # ‖(I − γ P_πᵀ)⁻¹‖₁ = 1/(1 − γ), and d has that factor taken out: the residual is the error.
     floor = (most + 6) * 2.0**-52 / (1 - discount)
 
