@@ -1,7 +1,5 @@
 """``momentum(x)``: laws that hold whatever x is."""
 
-from dataclasses import replace
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -15,7 +13,7 @@ from movi.mdp.operators import union
 from movi.planning.engine import Scheme, exactly, from_samples, preference, start
 from movi.planning.runs import iterate
 from movi.schedules import Constant, Mean
-from movi.targets import AVI, DPP, MOVI, SQL, double, momentum, munchausen
+from movi.targets import AVI, DPP, MOVI, SQL, distributional, double, momentum, munchausen
 from movi.values import Categorical, Quantile
 
 WITH_MOMENTUM = [AVI, double(AVI), munchausen(), munchausen(0.5, 1.0, -np.inf)]
@@ -58,7 +56,7 @@ def test_the_mean_of_categorical_momentum_is_movi_while_no_mass_is_clipped(seed,
     mdp = movi.garnet(6, 3, 2, discount=gamma, seed=seed)
     largest = 1 / (1 - gamma)  # no return is beyond
     kind = Categorical(-largest, largest, 31)
-    categorical = momentum(replace(AVI, name="c51", kinds={"q": kind}))
+    categorical = momentum(distributional(kind))
     scheme, reference = Scheme(categorical, Mean()), Scheme(MOVI, Mean())
     for tables, expected in zip(tables_of(scheme, mdp, 8), tables_of(reference, mdp, 8)):
         for name in ("q", "h"):
@@ -67,11 +65,22 @@ def test_the_mean_of_categorical_momentum_is_movi_while_no_mass_is_clipped(seed,
             np.testing.assert_allclose(means, expected[name], atol=1e-11 * largest)
 
 
+def test_an_h_of_numbers_is_movis_h_whatever_the_values_of_q_are():
+    mdp = movi.garnet(6, 3, 2, discount=0.8, seed=9)
+    kind = Categorical(-5.0, 5.0, 31)
+    algorithm = momentum(distributional(kind), h_value="number")
+    for tables, expected in zip(
+        tables_of(Scheme(algorithm, Mean()), mdp, 8), tables_of(Scheme(MOVI, Mean()), mdp, 8)
+    ):
+        np.testing.assert_allclose(tables["h"], expected["h"], atol=1e-11)
+        np.testing.assert_allclose(tables["q"] @ kind.atoms, expected["q"], atol=1e-11)
+
+
 def test_avi_runs_on_categorical_values_and_solves():
     """The contract of values: the same AVI, exact, on whole distributions of returns."""
     mdp = movi.garnet(10, 2, 3, discount=0.8, seed=3)
     kind = Categorical(-5.0, 5.0, 101)
-    found = movi.solve(mdp, replace(AVI, name="avi-categorical", kinds={"q": kind}))
+    found = movi.solve(mdp, distributional(kind))
     best = movi.optimum(mdp, tolerance=1e-9)
     assert found.converged
     np.testing.assert_allclose(found.q, best.q, atol=2e-6)
@@ -79,7 +88,7 @@ def test_avi_runs_on_categorical_values_and_solves():
 
 
 def test_quantiles_run_on_samples_and_have_no_exact_update():
-    algorithm = replace(AVI, name="avi-quantile", kinds={"q": Quantile(4)})
+    algorithm = distributional(Quantile(4))
     mdp = movi.garnet(5, 2, 2, seed=4)
     with pytest.raises(UserError, match="whose exact update is not defined"):
         movi.solve(mdp, algorithm)

@@ -212,12 +212,14 @@ def momentum(
     name: str | None = None,
     *,
     h_target: Literal["sample", "network"] = "sample",
+    h_value: Literal["same", "number"] = "same",
 ) -> Algorithm:
     """The algorithm with its policy read from h, the average of its values, instead of from q.
 
     h moves towards β h(s, a) + (1 − β) y, where y is what q moves towards (eq:movi, Ĥ). With
     ``h_target="network"`` y is the value Q(s, a) of the network as it is now, instead of a fresh
-    sample ("Leverage the Average", appendix E.2).
+    sample ("Leverage the Average", appendix E.2). With ``h_value="number"`` h is a number, the
+    average of the means, whatever the values of q are.
 
     >>> momentum(AVI).preference, momentum(AVI, "movi").name
     ('h', 'movi')
@@ -234,14 +236,17 @@ def momentum(
         )
     if h_target not in ("sample", "network"):
         raise UserError(f"h_target: {h_target!r}, expected 'sample' or 'network'")
+    if h_value not in ("same", "number"):
+        raise UserError(f"h_value: {h_value!r}, expected 'same' or 'number'")
     q, kind = algorithm.targets["q"], algorithm.kind("q")
+    own = kind if h_value == "same" else NUMBER
 
     def average(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
         if h_target == "network":
             y = values.current["q"][a]
         else:
             y = q.backup(values, a, r, discount, v, beta)
-        return kind.mixture(beta, values["h"][0][a], y)
+        return own.mixture(beta, values["h"][0][a], y if own == kind else kind.expectation(y))
 
     return replace(
         algorithm,
@@ -249,7 +254,7 @@ def momentum(
         targets=MappingProxyType({"q": q, "h": Target(q.bootstrap, average)}),
         preference="h",
         uses_beta=True,
-        kinds=MappingProxyType({"q": kind, "h": kind}),
+        kinds=MappingProxyType({n: k for n, k in (("q", kind), ("h", own)) if k != NUMBER}),
         reads_current=algorithm.reads_current or h_target == "network",
     )
 
@@ -287,6 +292,14 @@ def double(algorithm: Algorithm, name: str | None = None) -> Algorithm:
         reads_current=True,
         double=True,
     )
+
+
+def distributional(kind: Value, name: str = "avi-distributional") -> Algorithm:
+    """AVI on values of another kind: C51 on atoms (``Categorical``), QR-DQN on quantiles.
+
+    r + γ Z(s', a*), with a* greedy for the mean of Z.
+    """
+    return replace(AVI, name=name, kinds=MappingProxyType({"q": kind}))
 
 
 def speedy_q_learning(sign: Literal["sql", "printed"] = "sql") -> Algorithm:

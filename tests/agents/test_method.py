@@ -191,7 +191,7 @@ def test_double_takes_the_action_from_the_online_network_and_the_value_from_the_
     data = Transition(
         s2[:, ::-1], np.array([[0, 1, 1, 0]]), np.ones((1, 4)), np.full((1, 4), 0.5), s2
     )
-    y = targets_of(algorithm, given, data, jnp.float32(0.25))[0]
+    y = targets_of(algorithm, given, data, jnp.float32(0.25))["q"].value
     chooser = tables["h" if name.startswith("momentum") else "q"][0]
     index = s2[0, :, 0].astype(int)
     expected = 1 + 0.5 * tables["q"][1][index, chooser[index].argmax(1)]
@@ -204,7 +204,7 @@ def test_h_averages_the_value_of_the_online_network_where_it_is_asked_to():
     s = np.array([[[1.0], [2.0]]])
     a = np.array([[0, 1]])
     data = Transition(s, a, np.full((1, 2), 9.0), np.full((1, 2), 0.5), s)
-    _, h = targets_of(algorithm, given, data, jnp.float32(0.25))
+    h = targets_of(algorithm, given, data, jnp.float32(0.25))["h"].value
     expected = 0.25 * tables["h"][1][[1, 2], a[0]] + 0.75 * tables["q"][0][[1, 2], a[0]]
     np.testing.assert_allclose(h, expected, rtol=1e-6)
 

@@ -36,6 +36,10 @@ def test_the_registry_has_what_the_paper_and_its_conclusion_name():
         "munchausen-dqn",
         "momentum-double-dqn",
         "momentum-munchausen-dqn",
+        "c51",
+        "qr-dqn",
+        "momentum-c51",
+        "momentum-qr-dqn",
     ]
     assert {name: title_of(name) for name in names()[:4]} == {
         "dqn": "DQN",
@@ -70,6 +74,10 @@ def test_the_defaults_are_the_published_ones():
         ("deep-dpp", {"eta": -1.0}, "eta: -1.0, expected a number above 0"),
         ("deep-dpp", {"form": "cosine"}, "form: 'cosine', expected one of log-sum-exp, boltzmann"),
         ("momentum-dqn", {"beta": 1.0}, r"beta: 1.0, expected a number in \[0, 1\)"),
+        ("c51", {"atoms": 1}, "atoms: 1, expected an integer from 2"),
+        ("c51", {"v_min": 5.0, "v_max": 5.0}, r"v_min: 5.0, expected less than v_max \(5.0\)"),
+        ("qr-dqn", {"quantiles": 0}, "quantiles: 0, expected an integer from 1"),
+        ("momentum-c51", {"h_value": "both"}, "h_value: 'both', expected one of same, number"),
         ("dqn", {"tau": 1.0}, "dqn has no 'tau', expected none"),
         ("dqn", options.DeepDPP(), "options: those of DeepDPP, expected DQN for dqn"),
     ],

@@ -9,6 +9,7 @@ Its fields are the options: on the command line, in ``config.json`` and in a swe
 | double-dqn | q | r + γ Q⁻(s', argmax Q(s')) | q |
 | munchausen-dqn | q | r + α τ ln π(a|s) + γ ⟨π, Q⁻ − τ ln π⟩(s'), π = softmax(Q⁻/τ) | q |
 | momentum-… | q, h | the same with the policy of H⁻; β H⁻(s, a) + (1 − β)(the same) | h |
+| c51, qr-dqn | q, of distributions | r + γ Z⁻(s', argmax of the mean of Z⁻(s')) | q |
 | deep-sql | q, two lagged copies | SQL's update (appendix) | q |
 | deep-dpp | q | Q⁻(s, a) + r + γ m Q⁻(s') − m Q⁻(s), m the maximum or softer | q |
 """
@@ -216,6 +217,87 @@ class MomentumMunchausenDQN(Momentum, MunchausenDQN):
     """``momentum`` of Munchausen-DQN."""
 
     title: ClassVar[str] = "Momentum Munchausen-DQN"
+
+
+@dataclass(frozen=True)
+class C51(Options):
+    """C51 (Bellemare et al. 2017): the distribution of returns on fixed atoms."""
+
+    title: ClassVar[str] = "C51"
+
+    atoms: int = 51
+    """Atoms, evenly spaced (Dopamine: 51 on Atari, 201 on CartPole)."""
+    v_min: float = -10.0
+    """The first atom (Dopamine: −10 on Atari, −100 on small environments)."""
+    v_max: float = 10.0
+    """The last (Dopamine: 10 and 100). Returns beyond count as these, and the share of their
+    probability is logged as clipped_q."""
+
+    def __post_init__(self) -> None:
+        """Checks every field."""
+        super().__post_init__()
+        check_integer("atoms", self.atoms, 2)
+        if not self.v_min < self.v_max:
+            raise UserError(f"v_min: {self.v_min}, expected less than v_max ({self.v_max})")
+
+    def algorithm(self) -> "Algorithm":
+        """AVI on distributions, with a network for the table."""
+        from movi.targets import distributional
+        from movi.values import Categorical
+
+        return distributional(Categorical(self.v_min, self.v_max, self.atoms))
+
+
+@dataclass(frozen=True)
+class QRDQN(Options):
+    """QR-DQN (Dabney et al. 2018), with everything else as DQN has it."""
+
+    title: ClassVar[str] = "QR-DQN"
+
+    quantiles: int = 200
+    """Quantiles (Dabney et al. and Dopamine: 200)."""
+
+    def __post_init__(self) -> None:
+        """Checks every field."""
+        super().__post_init__()
+        check_integer("quantiles", self.quantiles, 1)
+
+    def algorithm(self) -> "Algorithm":
+        """AVI on quantiles, with a network for the table."""
+        from movi.targets import distributional
+        from movi.values import Quantile
+
+        return distributional(Quantile(self.quantiles))
+
+
+@dataclass(frozen=True)
+class DistributionalMomentum(Momentum):
+    """Options that momentum adds to those of an algorithm on distributions."""
+
+    h_value: Literal["same", "number"] = "same"
+    """What H is. same: a distribution as Q is, the mixture β H⁻ + (1 − β) y; number: the average of
+    the means, which tells whether H's distribution matters."""
+
+    def algorithm(self) -> "Algorithm":
+        """``momentum`` of the other algorithm."""
+        from movi.targets import momentum
+
+        other = super(Momentum, self).algorithm()
+        return momentum(other, h_target=self.h_target, h_value=self.h_value)
+
+
+@dataclass(frozen=True)
+class MomentumC51(DistributionalMomentum, C51):
+    """``momentum`` of C51."""
+
+    title: ClassVar[str] = "Momentum-C51"
+
+
+@dataclass(frozen=True)
+class MomentumQRDQN(DistributionalMomentum, QRDQN):
+    """``momentum`` of QR-DQN."""
+
+    title: ClassVar[str] = "Momentum QR-DQN"
 
 
 @dataclass(frozen=True)

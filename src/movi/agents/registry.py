@@ -31,6 +31,10 @@ _REGISTERED: dict[str, type[Options]] = {
     "munchausen-dqn": own.MunchausenDQN,
     "momentum-double-dqn": own.MomentumDoubleDQN,
     "momentum-munchausen-dqn": own.MomentumMunchausenDQN,
+    "c51": own.C51,
+    "qr-dqn": own.QRDQN,
+    "momentum-c51": own.MomentumC51,
+    "momentum-qr-dqn": own.MomentumQRDQN,
 }
 _OURS = dict(_REGISTERED)
 

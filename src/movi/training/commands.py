@@ -20,7 +20,7 @@ from movi.errors import UserError, check_count, check_seed
 from movi.modules import module_of
 from movi.reading import checked
 from movi.training.config import Config
-from movi.training.presets import preset_fields, usual_preset
+from movi.training.presets import preset_fields, preset_options, usual_preset
 
 MOST_SEEDS = 10_000
 MOST_EPISODES = 1_000_000
@@ -61,8 +61,8 @@ class Train(Config):
             namespace={"__doc__": f"{cls.__doc__}\nAlgorithms: {', '.join(names())}."},
         )
         preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--env") or "")
-        missing = {"algorithm": tyro.MISSING, "env": tyro.MISSING, "options": kind()}
-        return chosen, chosen(**{**missing, **preset_fields(preset)})
+        own = {**preset_fields(preset), "options": kind(**preset_options(preset, kind))}
+        return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **own)
 
     @classmethod
     def hint(cls, arguments: Sequence[str]) -> str:

@@ -32,9 +32,9 @@ class Config:
     SpaceInvaders) or gymnax/CartPole-v1."""
     preset: str = "control"
     """Where the other fields' defaults come from: control (small environments), paper (Dopamine's
-    DQN of 2019, the paper's baseline), modern (Adam and squared error), minatar (the DQN of
-    MinAtar's authors) or minatar-published (a published study's, with greedy evaluations). Compare
-    algorithms within one preset."""
+    DQN of 2019, the paper's baseline), modern (Adam and squared error), c51 (Dopamine's C51),
+    minatar (the DQN of MinAtar's authors) or minatar-published (a published study's, with greedy
+    evaluations). Compare algorithms within one preset."""
     seed: int = 0
     """Of everything random in the run."""
     steps: int = 100_000

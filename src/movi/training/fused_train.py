@@ -38,6 +38,7 @@ from movi.training.train import (
     Watcher,
     agent_of,
     check_batch,
+    clipping,
     end_run,
     evaluate_config,
     evaluation_due,
@@ -279,6 +280,8 @@ class _Runs:
         row = run.row(run.noticed_at(until), len(self._rows[i]))
         self._rows[i].append(row)
         self._watcher.row(row)
+        if notice := clipping(row):
+            self._watcher.announce(notice)
         if self._directories:
             self._directories[i].row(row)
             if run.step - self._saved[i] >= config.save_every:

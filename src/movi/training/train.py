@@ -427,6 +427,8 @@ class _Run:
             row = iteration_row(loop, len(rows))
             rows.append(row)
             self._watcher.row(row)
+            if notice := clipping(row):
+                self._watcher.announce(notice)
             if directory is not None:
                 directory.row(row)
                 if loop.step - self._saved >= config.save_every:
@@ -471,6 +473,21 @@ def end_run(
     if directory is not None:
         directory.status(status, step, f"diverged at step {diverged}" if diverged else "")
     return Result(status, step, agent, rows, evaluation, loop)
+
+
+def clipping(row: Mapping[str, Any]) -> str:
+    """A warning if a support was too narrow in an iteration; "" if it was not.
+
+    >>> clipping({"iteration": 3, "clipped_q": 0.25})
+    'clipped_q: 25 % of the probability in iteration 3 was beyond v_min or v_max, expected < 1 %'
+    """
+    share = row.get("clipped_q") or 0.0
+    if share <= 0.01:
+        return ""
+    return (
+        f"clipped_q: {100 * share:.0f} % of the probability in iteration {row['iteration']} was "
+        "beyond v_min or v_max, expected < 1 %"
+    )
 
 
 def evaluation_due(config: Config, step: int) -> bool:
