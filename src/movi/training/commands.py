@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,13 +54,7 @@ class Train(Config):
         """The command with the options of the algorithm and the defaults of the preset named."""
         name = _algorithm(arguments)
         kind = Options if name is None else find(name, (module_of(name, "algorithm"),))
-        chosen = make_dataclass(
-            cls.__name__,
-            [("options", kind, field(default_factory=kind))],
-            bases=(cls,),
-            frozen=True,
-            namespace={"__doc__": f"{cls.__doc__}\nAlgorithms: {', '.join(names())}."},
-        )
+        chosen = _with_options(cls, kind)
         preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--env") or "")
         own = {**preset_fields(preset), "options": kind(**preset_options(preset, kind))}
         return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **own)
@@ -117,6 +112,18 @@ class Resume:
         if len({replace(config, seed=0) for config in configs}) > 1:
             raise UserError(f"{self.run}: its runs have different configs; resume each by itself")
         _train(configs[0], [config.seed for config in configs], runs, trust=self.trust)
+
+
+@cache
+def _with_options(command: type[Train], kind: type[Options]) -> type[Train]:
+    """The command with the options of an algorithm in the place of any."""
+    return make_dataclass(
+        command.__name__,
+        [("options", kind, field(default_factory=kind))],
+        bases=(command,),
+        frozen=True,
+        namespace={"__doc__": f"{command.__doc__}\nAlgorithms: {', '.join(names())}."},
+    )
 
 
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
