@@ -115,7 +115,7 @@ class Resume:
 
 
 @cache
-def _with_options(command: type[Train], kind: type[Options]) -> type[Train]:
+def _with_options(command: Any, kind: Any) -> type[Train]:
     """The command with the options of an algorithm in the place of any."""
     return make_dataclass(
         command.__name__,
