@@ -53,8 +53,8 @@ class Train(Config):
     def given(cls, arguments: Sequence[str]) -> "tuple[type[Train], Train]":
         """The command with the options of the algorithm and the defaults of the preset named."""
         name = _algorithm(arguments)
-        kind = Options if name is None else find(name, (module_of(name, "algorithm"),))
-        chosen = _with_options(cls, kind)
+        kind: Any = Options if name is None else find(name, (module_of(name, "algorithm"),))
+        chosen = _with_options(kind)
         preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--env") or "")
         own = {**preset_fields(preset), "options": kind(**preset_options(preset, kind))}
         return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **own)
@@ -115,14 +115,14 @@ class Resume:
 
 
 @cache
-def _with_options(command: Any, kind: Any) -> type[Train]:
-    """The command with the options of an algorithm in the place of any."""
+def _with_options(kind: Any) -> Any:
+    """``Train`` with the options of an algorithm in the place of any."""
     return make_dataclass(
-        command.__name__,
+        Train.__name__,
         [("options", kind, field(default_factory=kind))],
-        bases=(command,),
+        bases=(Train,),
         frozen=True,
-        namespace={"__doc__": f"{command.__doc__}\nAlgorithms: {', '.join(names())}."},
+        namespace={"__doc__": f"{Train.__doc__}\nAlgorithms: {', '.join(names())}."},
     )
 
 
