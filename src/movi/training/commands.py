@@ -119,7 +119,7 @@ def _with_options(kind: Any) -> Any:
     """``Train`` with the options of an algorithm in the place of any."""
     return make_dataclass(
         Train.__name__,
-        [("options", kind, field(default_factory=kind))],
+        [("options", Annotated[kind, arg(name=kind.title or "own")], field(default_factory=kind))],
         bases=(Train,),
         frozen=True,
         namespace={"__doc__": f"{Train.__doc__}\nAlgorithms: {', '.join(names())}."},

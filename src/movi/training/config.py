@@ -102,7 +102,7 @@ class Config:
     timeouts_are_terminal: bool = False
     """Treat a truncated episode as terminated, as old Dopamine did (otherwise it bootstraps)."""
     options: Options = field(default_factory=Unknown)
-    """The algorithm's own options (``movi.agents.options``); a mapping of some of them will do."""
+    """The algorithm's own options."""
 
     def __post_init__(self) -> None:
         """Checks every field."""
