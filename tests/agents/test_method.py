@@ -107,7 +107,7 @@ def test_each_network_has_its_own_structure_rate_and_way_of_following():
     moved = float(after.online["temperature"]["log"])
     np.testing.assert_allclose(moved, -(height.mean() + noise), atol=1e-5)
     np.testing.assert_allclose(metrics["height"], height.mean(), atol=1e-5)
-    assert mine.metrics == ("loss_critic", "loss_actor", "loss_temperature", "height")
+    assert mine.metrics == ("height", "loss_actor", "loss_critic", "loss_temperature")
     # The copy moves by its share at every update, and a synchronisation leaves it alone.
     copy = np.asarray(after.lagged["critic"]["out"]["kernel"], float)[0, :, 0]
     np.testing.assert_allclose(copy, w + POLYAK * (weights(after, "critic") - w), atol=1e-6)

@@ -109,7 +109,7 @@ def make_learner(
         sync=partial(_sync, parts),
         act=partial(_act, parts),
         minibatches=method.minibatches,
-        metrics=(*(f"loss_{name}" for name in names), *method.shown),
+        metrics=tuple(sorted([*(f"loss_{name}" for name in names), *method.shown])),
     )
 
 
