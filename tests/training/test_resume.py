@@ -25,9 +25,9 @@ from movi.replay import UniformReplay
 from movi.spaces import ObservationSpace
 from movi.training.checkpoint import Checkpoints
 from movi.training.config import Config
-from movi.training.fused_train import train_seeds
+from movi.training.loop import Watcher
 from movi.training.run_files import read_config, read_metrics, read_status
-from movi.training.train import Watcher, train
+from movi.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, Scripted, scripted, vector
 from tests.training.test_kills import RESULTS, TINY, assert_equal_runs
 

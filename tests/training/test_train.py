@@ -197,7 +197,7 @@ def test_a_mistake_writes_nothing(tmp_path, change):
 
 
 def test_a_run_that_is_interrupted_says_so(tmp_path):
-    from movi.training.train import Watcher
+    from movi.training.loop import Watcher
 
     class Stop(Watcher):
         def row(self, row):

@@ -69,7 +69,7 @@ def main(trust: Collection[str]) -> None:
 def computed(sweep: Sweep, trust: Collection[str] = ()) -> list[Needs]:
     """What a run of each cell takes, computed in this process."""
     from movi.envs.make import make_environment
-    from movi.training.train import known_config
+    from movi.training.build import known_config
 
     spaces: dict[str, Spaces] = {}
     cells = [replace(own, config=known_config(own.config, None, trust)) for own in sweep.cells]
@@ -88,7 +88,7 @@ def _needs(cell: Cell, spaces: Spaces) -> Needs:
     from movi.envs.gymnax_env import is_gymnax
     from movi.replay import device, frames, uniform
     from movi.replay.interface import slack_of
-    from movi.training.train import default_learner
+    from movi.training.build import trained
 
     config, space, fused = cell.config, spaces.observation, is_gymnax(cell.env)
     slack = slack_of(config.replay_capacity, config.checkpoint_every)
@@ -101,7 +101,7 @@ def _needs(cell: Cell, spaces: Spaces) -> Needs:
         replay = config.replay_capacity * device.bytes_per_transition(space)
     else:
         replay = files or room.bytes_of(config.replay_capacity, space, n_step=n)
-    state = jax.eval_shape(default_learner(config, spaces).init, jax.random.key(0))
+    state = jax.eval_shape(trained(config, spaces).learner.init, jax.random.key(0))
     agent = _bytes(state.online)
     # Two checkpoints and one that is being written.
     disk = files + agent + 3 * _bytes(state) if kept else agent

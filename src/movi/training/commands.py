@@ -128,25 +128,15 @@ def _with_options(kind: Any) -> Any:
 
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
     """Trains, begins or goes on; stops with a checkpoint when a signal asks for it."""
-    from movi.envs.gymnax_env import is_gymnax
-    from movi.training.processors import prepare_fused
+    from movi.training.processors import prepare
     from movi.training.progress import bar
     from movi.training.stopping import stopping
-    from movi.training.train import train
+    from movi.training.train import train_seeds
 
-    if is_gymnax(config.env):
-        prepare_fused(len(seeds))
+    prepare(config.env, len(seeds))
     start = time.monotonic()
     with stopping() as stop, bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
-        if len(seeds) > 1 and is_gymnax(config.env):
-            from movi.training.fused_train import train_seeds
-
-            results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop, trust=trust)
-        else:
-            results = [
-                train(replace(config, seed=seed), out, watcher=watcher, stop=stop, trust=trust)
-                for seed, out in zip(seeds, outs)
-            ]
+        results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop, trust=trust)
     seconds = time.monotonic() - start
     for out, result in zip(outs, results):
         _tell(out, result, seconds)
