@@ -19,7 +19,7 @@ def main() -> int:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     spec = find_spec("movi")
     found = Path((spec and spec.origin) or "movi")
-    if not found.is_file() or 'DISTRIBUTION = "momentum-rl"' not in found.read_text():
+    if 'DISTRIBUTION = "momentum-rl"' not in _text(found):
         print(
             f"movi: {found} is not of momentum-rl but of another package with the same name; "
             "pip uninstall movi, then install momentum-rl again",
@@ -29,6 +29,10 @@ def main() -> int:
     from movi.cli import main as run
 
     return run()
+
+
+def _text(file: Path) -> str:
+    return file.read_text("utf-8", "replace") if file.is_file() else ""
 
 
 if __name__ == "__main__":

@@ -167,8 +167,7 @@ def fuzz(place, kind, seed, count, counted):
         for number in range(count):
             words = fuzzing.command_line(generator(kind, seed, number))
             name = f"{kind} {seed} {number}: {words}"
-            bad = check(place, name, lambda words=words: outcome(words), anywhere=True)
-            counted[kind, bad] += 1
+            counted[kind, check(place, name, words, anywhere=True)] += 1
         return
     name, change = CHANGES[kind]
     file = place.work / name
@@ -188,7 +187,7 @@ def fuzz(place, kind, seed, count, counted):
                 path.write_bytes(content)
             continue
         words = rng.choice(COMMANDS[kind])
-        counted[kind, check(place, label, lambda words=words: outcome(words))] += 1
+        counted[kind, check(place, label, words)] += 1
     file.write_bytes(whole)
 
 
@@ -225,5 +224,7 @@ def test_the_files_that_are_changed_are_good_ones(place):
     """Otherwise the fuzzer would only see the first check of each reader."""
     assert read_config(place.work / "run") == CONFIG
     for words in {" ".join(words): words for own in COMMANDS.values() for words in own}.values():
-        assert outcome(words) == (0, ""), words
+        status, said = outcome(words)
+        # Three iterations do not reach the tolerance, of which the answer tells.
+        assert (status, said) == (0, "") or (status, words[0]) == (3, "solve"), (words, said)
     assert Path("out").is_dir()

@@ -94,7 +94,7 @@ def test_what_does_not_fit_is_refused_with_what_it_takes_and_what_there_is(words
         ("garnets compare", "iterations"),
         ("garnets compare", "samples"),
         ("garnets bounds", "iterations"),
-        ("garnets assumption", "iteration"),
+        ("garnets assumption", "iterations"),
         ("garnets assumption", "restarts"),
         ("garnets assumption", "lengths"),
         ("solve g.npz", "iterations"),

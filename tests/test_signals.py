@@ -86,7 +86,7 @@ LONG = {
     ],
     "garnet": ["--states", "200000", "--out", "new.npz"],
     "garnets compare": ["--out", "results"],
-    "garnets assumption": ["--iteration", "100000000", "--out", "results"],
+    "garnets assumption": ["--iterations", "100000000", "--out", "results"],
     "garnets bounds": ["--out", "results"],
     "train": ["momentum-dqn", "--env", "gymnax/CartPole-v1", "--steps", "10000000", "--out", "new"],
     "resume": ["run"],

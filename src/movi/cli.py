@@ -185,7 +185,7 @@ class Report:
             references=self.reference,
             game=self.game,
             formats=self.format,
-            notify=lambda line: print(f"movi: {line}", file=sys.stderr),
+            notify=lambda line: print(f"movi: {one_line(line)}", file=sys.stderr),
         )
         print(f"report       {page}")
 

@@ -20,7 +20,7 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from movi.agents.networks import NetworkSpec, make_network
-from movi.errors import UserError
+from movi.errors import NoRoom, UserError
 from movi.files import file_to_write, write_aside, writing
 from movi.reading import checked, parsed, tensors
 from movi.spaces import Spaces
@@ -202,6 +202,8 @@ def _read(file: Path) -> tuple[_Header, dict[str, Any]]:
     try:
         texts, arrays = tensors(file)
         data = parsed(texts.get("movi", ""), str(file))
+    except NoRoom:
+        raise
     except UserError:
         raise UserError(f"{file}: not an agent's file (damaged, or of another program)") from None
     header: _Header = checked(data, _Header, str(file))
