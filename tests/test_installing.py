@@ -67,7 +67,8 @@ def test_the_command_says_in_one_line_that_it_found_the_other_package(tmp_path):
     done = command(tmp_path / "nothing", tmp_path)
     assert (done.returncode, done.stdout) == (0, f"movi {movi.__version__}\n")
     (tmp_path / "movi").mkdir()
-    (tmp_path / "movi" / "__init__.py").write_text("raise SystemExit('theirs runs')\n")
+    theirs = b"# -*- coding: latin-1 -*- \xe9\nraise SystemExit('theirs runs')\n"
+    (tmp_path / "movi" / "__init__.py").write_bytes(theirs)
     done = command(tmp_path, tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (

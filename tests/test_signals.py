@@ -56,6 +56,7 @@ def test_a_signal_is_heard_while_compiled_code_runs(number, tmp_path):
     assert end(process, number)[:2] == (128 + number, "movi: interrupted\n")
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc to look into")
 def test_a_signal_is_heard_while_environments_are_made(tmp_path):
     """Sixty thousand of them take half a minute, and nothing is written before."""
     words = ["-m", "movi", "train", "dqn", "--env", "CartPole-v1", "--num-envs", "60000"]

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from movi.errors import Interrupted, NoRoom, UserError
+from movi.errors import Interrupted, NoRoom, UserError, one_line
 from movi.files import write_aside, writing
 from movi.reading import checked, parsed, tensors
 from movi.replay.ring import Damaged
@@ -142,7 +142,9 @@ def newest(
             damaged.append(error)
             continue
         for one in damaged:
-            log.warning("movi: warning: %s; went on from the checkpoint before it", one)
+            log.warning(
+                "movi: warning: went on from an earlier checkpoint: %s", one_line(str(one), 250)
+            )
         for c in checkpoints:
             c.keep_until(step)
         return saved
