@@ -168,6 +168,27 @@ def changed_safetensors(content, rng):
     return struct.pack("<Q", len(text)) + text + data
 
 
+def forged(saved, rng):
+    """A checkpoint whose checksum is right and whose content need not make sense."""
+    arrays, state = dict(saved.arrays), saved.state
+    if rng.random() < 0.6:
+        state = changed_tree(state, rng)
+    if rng.random() < 0.6:
+        name = rng.choice(sorted(arrays))
+        array = arrays.pop(name)
+        what = rng.random()
+        if what < 0.3:
+            arrays[name] = array.astype(rng.choice(["<f8", "<i8", "|u1", "|b1", "<f4", "<u8"]))
+        elif what < 0.5:
+            arrays[name] = rng.choice([array[None], array.reshape(-1), array.reshape(-1)[:0]])
+        elif what < 0.8 and array.size:
+            arrays[name] = array.copy()
+            odd = np.float64(rng.choice([-1, 0, 77, 2**31 - 1, np.nan]))
+            with np.errstate(invalid="ignore"):
+                arrays[name].reshape(-1)[rng.randrange(array.size)] = odd.astype(array.dtype)
+    return saved._replace(arrays=arrays, state=state)
+
+
 def changed_npz(content, rng):
     """An .npz: its bytes, an array's header, or an array."""
     if rng.random() < 0.4:

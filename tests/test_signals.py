@@ -20,6 +20,14 @@ PATH = str(Path(movi.__file__).parents[1])
 SLACK = 60.0  # seconds that a crowded machine may take to do nothing
 
 
+@pytest.fixture(autouse=True)
+def _heard():
+    """Under nohup, or behind an `&`, SIGINT is ignored here, and would be in every child."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def start(words, cwd):
     return subprocess.Popen(
         [sys.executable, "-P", *words],

@@ -46,8 +46,9 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """The agent steps of which there is one, in order."""
-        names = (path.name for path in self.path.glob(f"*{SUFFIX}") if not path.is_dir())
-        return sorted(int(m[1]) for name in names if (m := re.fullmatch(r"(\d+)\..*", name)))
+        files = (path for path in self.path.glob(f"*{SUFFIX}") if not path.is_dir())
+        steps = [int(file.stem) for file in files if re.fullmatch("[0-9]{12,18}", file.stem)]
+        return sorted(step for step in steps if self.file(step).is_file())
 
     def file(self, step: int) -> Path:
         """The file of a step."""
