@@ -312,6 +312,13 @@ def test_a_read_only_target_is_refused(refused, tmp_path, monkeypatch):
     assert "read-only" in refused("garnet", "--out", "there.safetensors")
 
 
+@pytest.mark.parametrize("tolerance", ["-1", "0", "nan"])
+def test_a_tolerance_that_is_none_is_one_line(tolerance, refused, tmp_path):
+    movi.save_mdp(movi.garnet(), tmp_path / "g.npz")
+    line = refused("solve", "g.npz", "--tolerance", tolerance)
+    assert line == f"tolerance: {float(tolerance)}, expected a positive number"
+
+
 # Agents' files --------------------------------------------------------------------------------
 
 
