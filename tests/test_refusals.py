@@ -352,7 +352,12 @@ def agent_parts(tmp_path):
     ("change", "says"),
     [
         ({"format": float("inf")}, "not an agent's file"),
-        ({"format": 2}, "format 2, this version of movi reads up to 1"),
+        ({"format": 3}, "format 3, this version of movi reads up to 2"),
+        ({"format": -1}, "format -1, this version of movi reads up to 2"),
+        ({"kinds": {"q": {"kind": "categorical", "low": 0, "high": 1, "n": 10**12}}}, "network"),
+        ({"kinds": {"q": {"kind": "categorical", "low": 1, "high": 0}}}, "expected low < high"),
+        ({"kinds": {"q": {"kind": "os.system"}}}, "kinds: q: 'os.system', expected one of"),
+        ({"kinds": {"q": []}}, "kinds: q: [], expected an object"),
         ({"format": None}, "format: None, expected an integer"),
         ({"acts_on": "h"}, "expected those of 'h'"),
         ({"spaces": 3}, "spaces: 3"),

@@ -184,7 +184,7 @@ class _Header:
     kinds: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.format > FORMAT:
+        if not 1 <= self.format <= FORMAT:
             raise UserError(f"format {self.format}, this version of movi reads up to {FORMAT}")
         seen = self.spaces.observation
         if seen.dtype not in DTYPES:
