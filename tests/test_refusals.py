@@ -275,7 +275,7 @@ def test_seeds_are_counted_before_their_configs_are_made(refused):
     began = time.monotonic()
     words = ("train", "dqn", "--env", "CartPole-v1", "--out", "new", "--seeds", 100_000_000)
     assert "seeds: 100000000, expected at most 10000" in refused(*words)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30  # to make them takes many minutes
 
 
 def test_one_function_knows_memory_and_disk(tmp_path):
