@@ -285,7 +285,7 @@ def test_a_network_or_optimiser_of_another_shape_is_one_line(tmp_path):
 
 def test_an_environment_that_does_not_repeat_itself_is_named(tmp_path):
     """Scripted episodes depend on how many there were before, not on the seed."""
-    config = Config("dqn", "scripted", **SHORT)
+    config = Config("dqn", "scripted", **{**SHORT, "evaluate_every": 0})
     with pytest.raises(Stop):
         train(
             config, tmp_path, environment=scripted(1, AutoresetMode.DISABLED), watcher=StopAt(150)
@@ -295,7 +295,7 @@ def test_an_environment_that_does_not_repeat_itself_is_named(tmp_path):
 
 
 def test_what_cannot_be_checkpointed_is_refused_unless_checkpoints_are_off(tmp_path):
-    config = Config("dqn", "one", **{**SHORT, "steps": 60})
+    config = Config("dqn", "one", **{**SHORT, "steps": 60, "evaluate_every": 0})
     itself = vector([lambda: OneState(5, True)], AutoresetMode.SAME_STEP)
     with pytest.raises(UserError, match=r"environment: cannot be restored .*checkpoint_every to 0"):
         train(config, tmp_path / "run", environment=itself)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from movi.errors import UserError, check_count
-from movi.files import directory_to_write
+from movi.errors import UserError, check_count, plain
+from movi.files import check_own_directory, directory_to_write
 from movi.sizes import readable, require
 from movi.sweeps.files import (
     Stored,
@@ -84,10 +84,12 @@ def left_over(directory: Path, sweep: Sweep) -> list[Job]:
     for job in jobs_of(sweep):
         for seed in job.seeds:
             path = run_directory(directory, job.cell, seed)
+            check_own_directory(path, directory)
             if (path / CONFIG).exists():
                 changed = config_changes(job.cell.config_of(seed), read_config(path))
                 if changed:
                     raise UserError(f"{path}: has another config: {', '.join(changed)}")
+        check_own_directory(log_file(directory, job).parent, directory)
         runs = list(job_status(directory, job))
         for run in runs:
             if run.state == "unreadable":
@@ -189,7 +191,7 @@ def settle(
 
 def to_stdout(line: str) -> None:
     """Prints a line at once, so that a log of the driver is never behind."""
-    print(line)
+    print(plain(line))
     sys.stdout.flush()
 
 

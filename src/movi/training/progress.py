@@ -18,7 +18,7 @@ class _Bar(Watcher):
         self._start, self._first = time.monotonic(), 0
 
     def announce(self, line: str) -> None:
-        self._progress.console.print(line, style="dim")
+        self._progress.console.print(line, style="dim", markup=False)
 
     def tick(self, loop: Loop) -> None:
         now = time.monotonic()
@@ -53,7 +53,7 @@ def bar(description: str, total: int) -> Iterator[Watcher]:
     )
 
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("score {task.fields[score]}"),
