@@ -24,6 +24,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from processes import repetition, stage
+
 ROOT = Path(__file__).resolve().parents[1]
 PINS = (
     "torch==2.13.0",
@@ -180,10 +182,11 @@ def peer_python(given: str | None) -> str:
     if given:
         return given
     python = ROOT / ".venv-sb3" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", ROOT / ".venv-sb3"], check=True)
-    for pins in (PINS[:1], PINS):
-        subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
+    with stage("atari", "setting up .venv-sb3"):
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", ROOT / ".venv-sb3"], check=True)
+        for pins in (PINS[:1], PINS):
+            subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
     return str(python)
 
 
@@ -211,9 +214,11 @@ def run(
             ("movi SAME", sys.executable, OURS, ("dqn", "SAME")),
             ("movi momentum-dqn SAME", sys.executable, OURS, ("momentum-dqn", "SAME")),
         ):
-            figures.setdefault(name, []).append(float(output(python, script, *common, *more)))
+            with stage("atari", repetition(seed, repetitions), name):
+                figures.setdefault(name, []).append(float(output(python, script, *common, *more)))
     medians = {name: round(statistics.median(values), 1) for name, values in figures.items()}
-    updates = json.loads(output(sys.executable, UPDATES, 10 * repetitions))
+    with stage("atari", "the update alone"):
+        updates = json.loads(output(sys.executable, UPDATES, 10 * repetitions))
     return {
         "benchmark": "atari",
         "game": game,

@@ -268,7 +268,8 @@ def _resolvents(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """z = x + γ P_π z with bounds [N] and floors [N].
 
-    z only looks at z(·, π), so the linear systems have S unknowns w, not S·A.
+    z only looks at z(·, π), so the linear systems have S unknowns w, not S·A. Each policy has its
+    own product, or BLAS would round a policy's z by how many there are.
     """
     z, bound, floor = np.empty(x.shape), np.empty(len(x)), np.empty(len(x))
     if mdp.states > DIRECT:
@@ -284,8 +285,9 @@ def _resolvents(
         some = slice(begin, begin + step)
         own = policies[some, :, None].astype(np.int64)
         chosen = np.take_along_axis(x[some], own, 2)
-        w = np.linalg.solve(identity - kernel[every, policies[some]], chosen)[..., 0]
-        z[some] = x[some] + (w @ rows.T).reshape(-1, mdp.states, mdp.actions)
+        column = np.linalg.solve(identity - kernel[every, policies[some]], chosen)
+        z[some] = x[some] + (rows @ column).reshape(-1, mdp.states, mdp.actions)
+        w = column[..., 0]
         d = np.take_along_axis(z[some], own, 2)[..., 0] - w
         size = np.abs(x[some]).max((1, 2))
         found = bracket(w, d, size, float(mdp.discount), mdp.branching, np)
@@ -383,7 +385,7 @@ def occupancy(
     # Mass enters a state through any action and leaves through π's: x = γ μ P + γ x P_π.
     entering = discount * _pushed(mdp, mu, mdp.successors, mdp.probabilities)
     following = mdp.successors[every, policy], mdp.probabilities[every, policy]
-    most = int(np.bincount(mdp.successors[mdp.probabilities > 0]).max())  # terms of one sum
+    most = int(np.max(np.bincount(mdp.successors[mdp.probabilities > 0])))  # terms of one sum
     # ‖(I − γ P_πᵀ)⁻¹‖₁ = 1/(1 − γ), and d has that factor taken out: the residual is the error.
     floor = (most + 6) * 2.0**-52 / (1 - discount)
 

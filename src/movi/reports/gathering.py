@@ -149,7 +149,7 @@ def _lowest(game: str, cells: Labelled) -> float:
     scores = [run.scores for (own, _), runs in cells.items() if own == game for run in runs]
     known = np.concatenate(scores)
     known = known[~np.isnan(known)]
-    return float(known.min()) if known.size else np.nan
+    return float(np.min(known)) if known.size else np.nan
 
 
 def _cell(runs: Sequence[Run], lowest: float) -> Cell:
