@@ -80,6 +80,18 @@ class Algorithm:
     reads_current: bool = False
     double: bool = False
 
+    def __post_init__(self) -> None:
+        """Checks what can be wrong with a declaration."""
+        if "q" not in self.targets:
+            raise UserError(
+                f"targets: of {', '.join(self.targets) or 'nothing'}, expected one of q"
+            )
+        if self.preference not in self.targets:
+            names = ", ".join(self.targets)
+            raise UserError(f"preference: {self.preference!r}, expected one of {names}")
+        if self.lags < 1:
+            raise UserError(f"lags: {self.lags}, expected at least 1")
+
     def kind(self, name: str) -> Value:
         """What the values of a table or network are."""
         return self.kinds.get(name, NUMBER)
@@ -227,12 +239,19 @@ def momentum(
     Traceback (most recent call last):
     movi.errors.UserError: momentum: sql has no value that only evaluates its policy ...
     """
+    if not isinstance(algorithm, Algorithm):
+        raise UserError(f"momentum: {algorithm!r}, expected an Algorithm")
     if "h" in algorithm.targets:
         raise UserError(f"momentum: {algorithm.name} already has an average h, expected none")
     if not algorithm.evaluates or set(algorithm.targets) != {"q"}:
         raise UserError(
             f"momentum: {algorithm.name} has no value that only evaluates its policy (its q "
             "carries an average or a preference of its own), expected one such as avi or dqn"
+        )
+    if not reads_preference(algorithm):
+        raise UserError(
+            f"momentum: {algorithm.name} reads its policy from q by name, so that momentum would "
+            "change nothing; expected targets that read values.preference or values.greedy"
         )
     if h_target not in ("sample", "network"):
         raise UserError(f"h_target: {h_target!r}, expected 'sample' or 'network'")
@@ -259,6 +278,28 @@ def momentum(
     )
 
 
+def reads_preference(algorithm: Algorithm) -> bool:
+    """Whether a target reads its policy from the preference, as its trace tells."""
+    q = algorithm.targets["q"]
+    if q.bootstrap is greedy_value:  # known, without a trace
+        return True
+    apart = replace(algorithm, targets={**algorithm.targets, "own": q}, preference="own")
+
+    def evaluate(own: Array, rows: dict[str, Array]) -> Any:
+        values = apart.at({**rows, "own": own})
+        v = q.bootstrap(values)
+        return v, q.backup(values, 0, 0.0, 0.5, v, 0.5)
+
+    def row(name: str) -> Any:
+        shape = (algorithm.lags, 2, *apart.kind(name).shape)
+        return jax.ShapeDtypeStruct(shape, jnp.float32)
+
+    rows = {name: row(name) for name in algorithm.targets}
+    traced = jax.make_jaxpr(evaluate)(row("own"), rows).jaxpr
+    own = traced.invars[0]
+    return any(own is x for equation in traced.eqns for x in equation.invars)
+
+
 MOVI = momentum(AVI, "movi")
 
 
@@ -283,9 +324,11 @@ def smoothed_value_iteration(rho: float) -> Algorithm:
 def double(algorithm: Algorithm, name: str | None = None) -> Algorithm:
     """The algorithm with the policy of its targets read from the network as it is now.
 
-    ``double(DQN)`` is Double DQN: r + γ Q⁻(s', argmax Q(s')). In a table the network as it is now
+    ``double(AVI)`` is Double DQN: r + γ Q⁻(s', argmax Q(s')). In a table the network as it is now
     is the newest copy, so that nothing changes.
     """
+    if not reads_preference(algorithm):
+        raise UserError(f"double: {algorithm.name} reads no policy from a preference")
     return replace(
         algorithm,
         name=f"double-{algorithm.name}" if name is None else name,

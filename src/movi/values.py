@@ -140,7 +140,7 @@ class Categorical:
 
     def expectation(self, x: Array) -> Array:
         """⟨z, x⟩."""
-        return x @ self.atoms.astype(x.dtype)
+        return jnp.matmul(x, self.atoms.astype(x.dtype), precision=jax.lax.Precision.HIGHEST)
 
     def backup(self, r: Array, discount: Array, x: Array) -> Array:
         """Φ(r + γ z; x): each atom's mass, moved and split between the two atoms beside it.
@@ -148,7 +148,7 @@ class Categorical:
         Mass that leaves the support goes to its end; ``clipped`` says how much.
         """
         moved = r + discount * jnp.asarray(self.atoms, jnp.result_type(x))
-        return _triangles(moved, self) @ x
+        return jnp.matmul(_triangles(moved, self), x, precision=jax.lax.Precision.HIGHEST)
 
     def clipped(self, r: Array, discount: Array, x: Array) -> Array:
         """The share of the mass of r + γ X that is outside the support."""

@@ -210,5 +210,6 @@ def test_h_averages_the_value_of_the_online_network_where_it_is_asked_to():
 
 
 def test_networks_are_built_for_the_values_of_each():
-    made = regression(options_of("momentum-dqn").algorithm()).build(NetworkSpec("mlp"), SPACES)
-    assert {name: module.shape for name, module in made.items()} == {"q": (), "h": ()}
+    algorithm = options_of("momentum-c51", {"atoms": 7, "h_value": "number"}).algorithm()
+    made = regression(algorithm).build(NetworkSpec("mlp"), SPACES)
+    assert {name: module.shape for name, module in made.items()} == {"q": (7,), "h": ()}

@@ -305,7 +305,7 @@ def test_a_cut_or_newer_agents_file_is_one_line(tmp_path, monkeypatch):
             movi.load(tmp_path / "a.safetensors")
     odd = Agent(network, params, space, spec=NetworkSpec("mlp", ("wide",)))
     save(odd, tmp_path / "odd.safetensors")
-    with pytest.raises(UserError, match="cannot be built"):
+    with pytest.raises(UserError, match="hidden: 'wide', expected an integer"):
         movi.load(tmp_path / "odd.safetensors")
     wrong = Agent(network, params, space, spec=NetworkSpec("mlp", (9,)))
     save(wrong, tmp_path / "wrong.safetensors")

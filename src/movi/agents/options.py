@@ -14,8 +14,10 @@ Its fields are the options: on the command line, in ``config.json`` and in a swe
 | deep-dpp | q | Q⁻(s, a) + r + γ m Q⁻(s') − m Q⁻(s), m the maximum or softer | q |
 """
 
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from movi.errors import UserError, check_fraction, check_positive
 from movi.schedules import Constant, Heuristic, Mean, RateUpdates, Schedule
@@ -59,15 +61,16 @@ class Options:
 
 def check_fields(of: Any) -> None:
     """The simple checks of a dataclass of settings: truth values, numbers, words."""
-    for field in fields(of):
-        known, value = get_args(field.type), getattr(of, field.name)
-        if field.type is bool and not isinstance(value, bool):
-            raise UserError(f"{field.name}: {value!r}, expected true or false")
-        if field.type is float and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise UserError(f"{field.name}: {value!r}, expected a number")
-        if get_origin(field.type) is Literal and value not in known:
-            expected = ", ".join(known)
-            raise UserError(f"{field.name}: {value!r}, expected one of {expected}")
+    hints = get_type_hints(type(of))
+    for name, value in ((field.name, getattr(of, field.name)) for field in fields(of)):
+        kind = hints[name]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if kind is bool and not isinstance(value, bool):
+            raise UserError(f"{name}: {value!r}, expected true or false")
+        if (kind is float or (kind == float | None and value is not None)) and not number:
+            raise UserError(f"{name}: {value!r}, expected a number")
+        if get_origin(kind) is Literal and value not in get_args(kind):
+            raise UserError(f"{name}: {value!r}, expected one of {', '.join(get_args(kind))}")
 
 
 def check_integer(name: str, value: Any, least: int) -> None:
@@ -163,8 +166,8 @@ class MunchausenDQN(Options):
         super().__post_init__()
         check_fraction("alpha", self.alpha)
         check_positive("tau", self.tau)
-        if not self.floor <= 0:
-            raise UserError(f"floor: {self.floor!r}, expected a number of at most 0")
+        if not -float("inf") < self.floor <= 0:
+            raise UserError(f"floor: {self.floor!r}, expected a finite number of at most 0")
 
     def algorithm(self) -> "Algorithm":
         """M-VI(α, τ) with a network for the table."""
@@ -345,9 +348,14 @@ class DeepDPP(Options):
 class Unknown(Options):
     """The options of an algorithm that is not registered here, as a file has them."""
 
-    items: tuple[tuple[str, Any], ...] = ()
-    """Names and values of JSON's types."""
+    items: tuple[tuple[str, str], ...] = ()
+    """Names, and values as texts of JSON."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Unknown":
+        """These values, of JSON's types."""
+        return cls(tuple((name, json.dumps(values[name])) for name in sorted(values)))
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON's types."""
-        return {name: list(value) if type(value) is tuple else value for name, value in self.items}
+        return {name: json.loads(text) for name, text in self.items}

@@ -24,7 +24,7 @@ from movi.planning.engine import (
     advance,
     backups,
     bootstraps,
-    check_exact,
+    check_affine,
     exactly,
     from_samples,
     greedy,
@@ -125,8 +125,7 @@ def solve(
         tolerance = TOLERANCE
     _check(mdp, limit, samples, tolerance, seed)
     chosen = named(scheme, beta)
-    if not sampled:
-        check_exact(chosen.algorithm)
+    check_affine(chosen.algorithm, samples if sampled else 0)
     wanted = Aim(0.0 if tolerance is None else float(tolerance), True)
     floor, discount = rounding_floor(mdp), float(mdp.discount)
     contracts = chosen.algorithm.name == "avi" and not sampled

@@ -18,7 +18,7 @@ from movi.agents.options import LARGEST_STEP
 from movi.agents.registry import known
 from movi.errors import UserError
 from movi.training.config import Config, flat
-from movi.training.presets import preset_fields, preset_options, usual_preset
+from movi.training.presets import preset_fields, usual_preset
 
 AS_WRITTEN = "as written"
 """The scale of a sweep from a user's file."""
@@ -193,7 +193,7 @@ def _cell(
 ) -> Cell:
     named = variant.preset or preset or usual_preset(env)
     theirs = known(variant.algorithm)
-    chosen = {**preset_fields(named), **(preset_options(named, theirs) if theirs else {})}
+    chosen = preset_fields(named)
     has = {field.name for field in (*fields(Config), *(fields(theirs) if theirs else ()))}
     own = {
         **chosen,

@@ -54,6 +54,12 @@ class Own:
     optimiser: optax.GradientTransformation | None = None
     replay: Replay | None = None
     trust: Collection[str] = ()
+    algorithm: Algorithm | type[Options] | None = None
+
+    @property
+    def learner(self) -> bool:
+        """Whether the config alone does not say what learns."""
+        return (self.network, self.optimiser, self.algorithm) != (None, None, None)
 
     def is_fused(self, config: Config) -> bool:
         """Whether a run is compiled end to end: on a JAX-native environment, and nothing hosted."""
@@ -73,7 +79,9 @@ def known_config(
     if algorithm is not None:
         own = algorithm.name if isinstance(algorithm, Algorithm) else name
         register(own, algorithm)
-        given = given if own == name or isinstance(given, Unknown) else Unknown()
+        if own != name and not isinstance(given, Unknown):
+            usual = type(given)().to_json()
+            given = Unknown.of({k: v for k, v in given.to_json().items() if v != usual[k]})
         name = own
     find(name, trust)
     return replace(config, algorithm=name, options=options_of(name, given))
@@ -132,6 +140,14 @@ def trained(
         spec = network_spec(config, spaces)
         network = method.build(spec, spaces)
     networks = network if isinstance(network, Mapping) else dict.fromkeys(method.networks, network)
+    if set(networks) != set(method.networks):
+        wanted = ", ".join(method.networks)
+        raise UserError(f"network: of {', '.join(networks)}, expected one for each of {wanted}")
+    if method.uses_beta and config.beta_of is None:
+        raise UserError(
+            f"algorithm: {config.algorithm} depends on β, but its options have none; expected a "
+            "dataclass of movi.Averaging"
+        )
     learner = make_learner(
         method,
         networks,
@@ -143,9 +159,13 @@ def trained(
     return Trained(method, networks, spec, spaces, learner)
 
 
-def check_batch(config: Config, spaces: Spaces) -> None:
-    """Raises at once if a minibatch cannot fit: both observations of each transition, as floats."""
-    each = 8 * math.prod(spaces.observation.shape) + 64
+def check_batch(config: Config, what: Trained) -> None:
+    """Raises at once if a minibatch cannot fit: both observations of each transition, as floats.
+
+    A target on n atoms or quantiles is computed by n × n numbers.
+    """
+    each = 8 * math.prod(what.spaces.observation.shape) + 64
+    each += sum(8 * math.prod(kind.shape) ** 2 for kind in what.method.kinds.values())
     require(f"minibatch of {config.batch_size:,}", memory=config.batch_size * each)
 
 
@@ -204,8 +224,8 @@ def _hosted(
         check_keepable(environment, own.replay)
     if own.replay is not None and getattr(own.replay, "horizon", ONE_STEP) != config.horizon:
         raise UserError(f"replay: expected one with the config's horizon, {config.horizon}")
-    check_batch(config, environment.spaces)
     what = trained(config, environment.spaces, own.network, own.optimiser)
+    check_batch(config, what)
     if own.replay is None:
         _check_replay(config, environment, files, watcher)
 
@@ -236,8 +256,8 @@ def _fused(
     environment = own.environment or make_gymnax(config.env)
     assert isinstance(environment, JaxEnvironment)
     spaces = environment.spaces
-    check_batch(config, spaces)
     what = trained(config, spaces, own.network, own.optimiser)
+    check_batch(config, what)
     capacity, row = config.replay_capacity, device.packed_space(spaces.observation)
     size = len(seeds) * capacity * device.bytes_per_transition(spaces.observation)
     times = f", {len(seeds)} times" if len(seeds) > 1 else ""

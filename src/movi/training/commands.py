@@ -16,7 +16,7 @@ import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 
 from movi.agents.options import Options
-from movi.agents.registry import find, names
+from movi.agents.registry import find, known, names
 from movi.errors import UserError, check_count, check_seed
 from movi.modules import module_of
 from movi.reading import checked
@@ -39,8 +39,9 @@ class Train(Config):
     The algorithm's own options are shown with its name: movi train momentum-dqn --help.
     """
 
-    algorithm: Positional[str]
-    """Its name (dqn, momentum-dqn, …: see the list above), or MODULE:NAME for one of your own."""
+    algorithm: Positional[Annotated[str, arg(metavar="ALGORITHM")]]
+    """Its name (dqn, momentum-dqn, …: movi train --help lists them all), or MODULE:NAME for one of
+    your own."""
     out: Path | None = None
     """The run directory: new or empty, or that of the same run, which goes on. None:
     runs/ENV-ALGORITHM-PRESET-SEED."""
@@ -300,10 +301,18 @@ def check_epsilon(epsilon: float) -> None:
 def _algorithm(arguments: Sequence[str]) -> str | None:
     """The name of the algorithm among a command's words, before the others can be parsed."""
     for before, word in zip(("", *arguments), arguments):
-        names_one = word in names() or (":" in word and not before.startswith("--"))
-        if not word.startswith("-") and (names_one or word is arguments[0]):
+        free = not before.startswith("--") or "=" in before or before in _flags()
+        names_one = word in names() or ":" in word or word is arguments[0]
+        if free and names_one and not word.startswith("-"):
             return word
     return None
+
+
+def _flags() -> set[str]:
+    """The options that take no value."""
+    kinds: list[Any] = [Config, *filter(None, (known(name) for name in names()))]
+    found = (field.name for kind in kinds for field in fields(kind) if field.type in (bool, "bool"))
+    return {f"--{name.replace('_', '-')}" for name in found}
 
 
 def _value(argv: Sequence[str], option: str) -> str | None:

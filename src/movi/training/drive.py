@@ -1,5 +1,6 @@
 """Runs from their beginning or their newest checkpoint to their end, whatever loop they are in."""
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from typing import Any, NamedTuple
@@ -16,6 +17,8 @@ from movi.training.resume import result_of
 from movi.training.run_directory import RunDirectory
 from movi.training.run_files import EVALUATION, Status
 from movi.training.stopping import Stop, never
+
+log = logging.getLogger("movi")
 
 
 class Built(NamedTuple):
@@ -133,7 +136,7 @@ class _Runs:
         self._rows[i].append(row)
         self._watcher.row(row)
         if notice := clipping(row):
-            self._watcher.announce(notice)
+            log.warning("movi: warning: %s", notice)
         if self._directories:
             self._directories[i].row(row)
             if step - self._saved[i] >= config.save_every:
@@ -179,13 +182,13 @@ def clipping(row: Mapping[str, Any]) -> str:
     """A warning if a support was too narrow in an iteration; "" if it was not.
 
     >>> clipping({"iteration": 3, "clipped_q": 0.25})
-    'clipped_q: 25 % of the probability in iteration 3 was beyond v_min or v_max, expected < 1 %'
+    'clipped_q: 25.0 % of the probability in iteration 3 was beyond v_min or v_max, expected < 1 %'
     """
     share = row.get("clipped_q") or 0.0
     if share <= 0.01:
         return ""
     return (
-        f"clipped_q: {100 * share:.0f} % of the probability in iteration {row['iteration']} was "
+        f"clipped_q: {100 * share:.1f} % of the probability in iteration {row['iteration']} was "
         "beyond v_min or v_max, expected < 1 %"
     )
 

@@ -3,7 +3,7 @@
 ``paper``: Dopamine's DQN of 2019, the paper's baseline (its table of hyper-parameters, and what the
 table leaves out from Dopamine's TensorFlow code). ``modern``: the same with Dopamine's later
 optimiser and loss. ``control``: for small environments; see docs/agents.md for its origin.
-``c51``: Dopamine's C51, which is the same with another optimiser.
+``c51`` and ``munchausen``: the same with the optimisers of Dopamine's C51 and of Munchausen-DQN.
 ``minatar``: the DQN of MinAtar's authors (Young and Tian, arXiv:1903.03176, and their
 examples/dqn.py: network, replay, batch, learning start, target period, ε), with one update every 4
 steps instead of every step and the ``paper`` preset's optimiser, loss and share of κ.
@@ -102,6 +102,14 @@ _C51 = {
     "optimiser_epsilon": 3.125e-4,
 }
 
+_MUNCHAUSEN = {
+    **_PAPER,
+    "preset": "munchausen",
+    "optimiser": "adam",
+    "learning_rate": 5e-5,
+    "optimiser_epsilon": 3.125e-4,
+}
+
 _SUPPORTS: Mapping[str, Mapping[str, Any]] = {
     "control": {"atoms": 201, "v_min": -100.0, "v_max": 100.0},
     "minatar": {"v_min": -100.0, "v_max": 100.0},
@@ -114,6 +122,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
         "paper": MappingProxyType(_PAPER),
         "modern": MappingProxyType(_MODERN),
         "c51": MappingProxyType(_C51),
+        "munchausen": MappingProxyType(_MUNCHAUSEN),
         "minatar": MappingProxyType(_MINATAR),
         "minatar-published": MappingProxyType(_MINATAR_PUBLISHED),
     }

@@ -9,18 +9,19 @@ import flax.linen as nn
 import jax
 import optax
 
+from movi.agents.learner import fingerprint
 from movi.agents.options import Options
 from movi.envs.interface import Environment
 from movi.envs.jax_env import JaxEnvironment
 from movi.errors import UserError
 from movi.replay.interface import Replay
 from movi.targets import Algorithm
-from movi.training.build import Own, built, known_config
+from movi.training.build import Own, built, known_config, trained
 from movi.training.config import Config
 from movi.training.drive import drive
 from movi.training.loop import Result, Watcher
 from movi.training.resume import check_group, continued, has_ended, is_grouped, result_of
-from movi.training.run_directory import RunDirectory, check_free
+from movi.training.run_directory import RunDirectory, check_free, check_learner
 from movi.training.run_files import holds_run
 from movi.training.stopping import Stop, never
 
@@ -63,7 +64,7 @@ def train(
         one runs its code.
     """
     config = known_config(config, algorithm, trust)
-    own = Own(environment, make_environment, network, optimiser, replay, trust)
+    own = Own(environment, make_environment, network, optimiser, replay, trust, algorithm)
     outs = None if out is None else [out]
     return _train(config, [config.seed], outs, own, None, watcher or Watcher(), stop)[0]
 
@@ -105,7 +106,7 @@ def train_seeds(
     if len(set(seeds)) != len(seeds) or not seeds:
         raise UserError(f"seeds: {list(seeds)}, expected at least one, all different")
     config = known_config(config, algorithm, trust)
-    own = Own(environment, None, network, optimiser, None, trust)
+    own = Own(environment, None, network, optimiser, None, trust, algorithm)
     if own.is_fused(config):
         return _train(config, seeds, outs, own, vectorised, watcher, stop)
     results = []
@@ -136,6 +137,13 @@ def _train(
     if len({replace(one, seed=0) for one in configs}) > 1:
         raise UserError("seeds: their runs have different kappa, expected to be extended together")
     ended = {i for i, path in enumerate(paths) if holds_run(path) and has_ended(path, configs[i])}
+    results = {i: Result(**result_of(paths[i], own.network)) for i in ended}
+    for i, result in results.items():
+        if own.learner:
+            what = trained(configs[i], result.agent.spaces, own.network, own.optimiser)
+            check_learner(paths[i], fingerprint(what.learner, what.spaces))
+    if len(ended) == len(seeds):
+        return [results[i] for i in range(len(seeds))]
     begun = [path for path in paths if holds_run(path)]
     if vectorised is None:
         vectorised = any(map(is_grouped, begun)) if begun else jax.default_backend() != "cpu"
@@ -143,12 +151,9 @@ def _train(
     group = list(seeds) if together else []
     for path in begun:
         check_group(path, group)
-    results = {i: Result(**result_of(paths[i], own.network)) for i in ended}
-    if together and len(ended) < len(seeds):
+    if together:
         results = {}  # one program: it goes on with all of them
     rest = [i for i in range(len(seeds)) if i not in results]
-    if not rest:
-        return [results[i] for i in range(len(seeds))]
     left, runs = [configs[i] for i in rest], [paths[i] for i in rest if paths]
     with built(left, runs, own, watcher, vectorised=vectorised) as made, ExitStack() as stack:
         directories = [
