@@ -283,19 +283,20 @@ def reads_preference(algorithm: Algorithm) -> bool:
     q = algorithm.targets["q"]
     if q.bootstrap is greedy_value:  # known, without a trace
         return True
-    apart = replace(algorithm, targets={**algorithm.targets, "own": q}, preference="own")
+    targets = {**algorithm.targets, "own": q}
+    apart = replace(algorithm, targets=targets, preference="own", double=False)
 
-    def evaluate(own: Array, rows: dict[str, Array]) -> Any:
-        values = apart.at({**rows, "own": own})
+    def evaluate(own: Array, rows: dict[str, Array], current: dict[str, Array]) -> Any:
+        values = apart.at({**rows, "own": own}, current)
         v = q.bootstrap(values)
         return v, q.backup(values, 0, 0.0, 0.5, v, 0.5)
 
-    def row(name: str) -> Any:
-        shape = (algorithm.lags, 2, *apart.kind(name).shape)
-        return jax.ShapeDtypeStruct(shape, jnp.float32)
+    def row(name: str, *lags: int) -> Any:
+        return jax.ShapeDtypeStruct((*lags, 2, *apart.kind(name).shape), jnp.float32)
 
-    rows = {name: row(name) for name in algorithm.targets}
-    traced = jax.make_jaxpr(evaluate)(row("own"), rows).jaxpr
+    rows = {name: row(name, algorithm.lags) for name in algorithm.targets}
+    current = {name: row(name) for name in algorithm.targets}
+    traced = jax.make_jaxpr(evaluate)(row("own", algorithm.lags), rows, current).jaxpr
     own = traced.invars[0]
     return any(own is x for equation in traced.eqns for x in equation.invars)
 

@@ -107,7 +107,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Checks every field."""
-        if not isinstance(self.algorithm, str):
+        if type(self) is Config and not isinstance(self.algorithm, str):  # a command may miss it
             raise UserError(f"algorithm: {self.algorithm!r}, expected a name")
         options = chosen_options(self.algorithm, self.preset, self.options)
         object.__setattr__(self, "options", options)
