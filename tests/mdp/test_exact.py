@@ -130,7 +130,7 @@ def test_the_certificate_of_any_values_bounds_their_error():
     truth = optimal_q(mdp)
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
-        device = movi.mdp.exact.union(mdp)
+        device = movi.mdp.exact.pairwise(mdp)
         for scale in (0.0, 0.1, 10.0, 1000.0):
             v = jnp.asarray(truth.max(1) + scale * rng.normal(size=6))
             backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
@@ -145,7 +145,7 @@ def test_a_constant_shift_of_the_values_costs_the_certificate_nothing():
     with jax.enable_x64(True):
         v = jnp.asarray(optimal_q(mdp).max(1) + 1000.0)
         backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
-        q, bound = movi.mdp.certificates.certify(movi.mdp.exact.union(mdp), v, backed_up)
+        q, bound = movi.mdp.certificates.certify(movi.mdp.exact.pairwise(mdp), v, backed_up)
     assert bound < 1e-8
     np.testing.assert_allclose(q, optimal_q(mdp), rtol=0, atol=1e-8)
 

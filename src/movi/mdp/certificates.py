@@ -17,8 +17,8 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.errors import ToleranceMissed, UserError
-from movi.mdp.model import row_rounding
-from movi.mdp.operators import Union
+from movi.mdp.checks import row_rounding
+from movi.mdp.operators import Union, best, reward_size
 
 Array = Any
 NEAR = 4.0  # a bound of so many times the floor is as good as float64 gets
@@ -71,10 +71,9 @@ def bracket(
 
 
 def optimal_bracket(mdp: Union, v: Array, backed_up: Array) -> Bracket:
-    """The bracket of q* from any v [S] and its backup r + γ P v [S, A]."""
-    d = jnp.max(backed_up, -1) - v
-    rewards, branching = jnp.max(jnp.abs(mdp.rewards)), mdp.successors.shape[-1]
-    return bracket(v, d, rewards, mdp.discount[0, 0], branching)
+    """The bracket of q* from any v [S] and its backup r + γ P v [S, A] (or [L])."""
+    d = best(mdp, backed_up, v.shape[0]) - v
+    return bracket(v, d, reward_size(mdp), mdp.discount[0, 0], mdp.successors.shape[-1])
 
 
 def certify(mdp: Union, v: Array, backed_up: Array) -> tuple[Array, Array]:

@@ -30,7 +30,16 @@ from movi.mdp.certificates import (
     sweeps_needed,
 )
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, compiled, expected, select, union
+from movi.mdp.operators import (
+    Union,
+    best,
+    chosen,
+    compiled,
+    expected,
+    greedy_index,
+    pairwise,
+    reward_size,
+)
 from movi.mdp.sparse import solver
 
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
@@ -47,7 +56,8 @@ class Optimum(NamedTuple):
     """q*, with a certificate.
 
     Attributes:
-      q: [S, A] (or [M, S, A]), within ``bound`` of q* in the sup norm.
+      q: [S, A] (or [M, S, A]; [L] in the ragged layout), within ``bound`` of q* in the sup norm;
+        −inf where a state does not have an action.
       policy: [S] (or [M, S]), greedy with respect to ``q``.
       bound: a proven bound on ‖q − q*‖∞ (one per MDP of a batch).
       converged: whether ``bound`` is what was asked for (one per MDP of a batch): at most the
@@ -99,18 +109,23 @@ def _small_optimum(mdp: FiniteMDP, wanted: Aim) -> Optimum:
 
     An action is changed only for a gain beyond rounding, so that ties cannot cycle.
     """
-    every, kernel, discount = np.arange(mdp.states), mdp.dense(), float(mdp.discount)
-    rewards, unit = np.abs(mdp.rewards).max(), backup_rounding(mdp.branching)
-    policy = np.argmax(mdp.rewards, 1)
+    kernel, discount = mdp.dense(), float(mdp.discount)
+    size, unit = largest_reward(mdp), backup_rounding(mdp.branching)
+    policy = mdp.greedy(mdp.rewards)
     for _ in range(10_000):
-        system = np.eye(mdp.states) - discount * kernel[every, policy]
-        v = np.linalg.solve(system, mdp.rewards[every, policy])
+        system = np.eye(mdp.states) - discount * mdp.chosen(kernel, policy)
+        v = np.linalg.solve(system, mdp.chosen(mdp.rewards, policy))
         q = mdp.rewards + discount * kernel @ v
-        better = q.max(1) - q[every, policy] > unit * (rewards + np.abs(v).max())
+        better = mdp.best(q) - mdp.chosen(q, policy) > unit * (size + np.abs(v).max())
         if not better.any():
             break
-        policy = np.where(better, q.argmax(1), policy)
-    return _judged(_certified(union(mdp), v), wanted)
+        policy = np.where(better, mdp.greedy(q), policy)
+    return _judged(mdp, _certified(pairwise(mdp), v), wanted)
+
+
+def largest_reward(mdp: FiniteMDP) -> float:
+    """max |r(s, a)| over the pairs that are there."""
+    return float(np.where(np.isneginf(mdp.rewards), 0.0, np.abs(mdp.rewards)).max())
 
 
 def _large_optimum(mdp: FiniteMDP, wanted: Aim) -> Optimum:
@@ -123,24 +138,25 @@ def _large_optimum(mdp: FiniteMDP, wanted: Aim) -> Optimum:
     It ends at the goal, or when a round has not brought a bound further that is about what float64
     can prove, or after more improvements than any problem of this γ needs.
     """
-    device, discount = union(mdp), float(mdp.discount)
+    device, discount = pairwise(mdp), float(mdp.discount)
     v, made, most = jnp.zeros(mdp.states), 0, float(_PATIENCE)
     many, partial_sweeps, direct = _IMPROVEMENTS, _PARTIAL, True
-    best: Any = None
+    kept: Any = None
     while True:
         v, *found = _modified_policy_iteration(
             device, v, wanted, many, partial_sweeps=partial_sweeps
         )
         bound, floor = float(found[2]), float(found[3])
-        was_near = best is not None and best[2] <= NEAR * floor
+        was_near = kept is not None and kept[2] <= NEAR * floor
         goal = float(wanted.goal(floor, np))
         made += many
         most = min(most, made + 4 * sweeps_needed(bound, goal, discount))
-        if best is None or bound < best[2]:
-            best = found
-        if best[2] <= goal or was_near or made >= most:
-            return _judged(best, wanted)
-        value = _direct_value(mdp, np.asarray(found[1])) if direct else None
+        if kept is None or bound < kept[2]:
+            kept = found
+        if kept[2] <= goal or was_near or made >= most:
+            return _judged(mdp, kept, wanted)
+        policy = actions_of(mdp, np.asarray(found[1]))
+        value = _direct_value(mdp, policy) if direct else None
         if value is None:
             many, partial_sweeps, direct = _IMPROVEMENTS, _PARTIAL, False
         else:
@@ -149,20 +165,27 @@ def _large_optimum(mdp: FiniteMDP, wanted: Aim) -> Optimum:
             partial_sweeps = 0
 
 
-def _judged(found: Any, wanted: Aim) -> Optimum:
-    q, policy, bound, floor = (np.asarray(x) for x in found)
+def _judged(mdp: FiniteMDP, found: Any, wanted: Aim) -> Optimum:
+    q, index, bound, floor = (np.asarray(x) for x in found)
+    policy = actions_of(mdp, index)
     return Optimum(q, policy.astype(np.int32), bound, bound <= wanted.promise(floor, np))
+
+
+def actions_of(mdp: FiniteMDP, index: np.ndarray) -> np.ndarray:
+    """The numbers of the actions that `greedy_index` found."""
+    return index if mdp.choices is None else mdp.choices[index]
 
 
 def _direct_value(mdp: FiniteMDP, policy: np.ndarray) -> np.ndarray | None:
     """v_π by a sparse system, or None where it would fill the memory."""
     solve = solver(mdp, policy)
-    return None if solve is None else solve(mdp.rewards[np.arange(mdp.states), policy])
+    return None if solve is None else solve(mdp.chosen(mdp.rewards, policy))
 
 
 def _full(mdp: Union, v: Any) -> Any:
-    """The backup of every action, r + γ P v, [S, A]."""
-    return mdp.rewards + mdp.discount * expected(mdp.successors, mdp.probabilities, v)
+    """The backup of every action, r + γ P v, [S, A] (or [L])."""
+    discount = mdp.discount if mdp.owners is None else mdp.discount[0, 0]
+    return mdp.rewards + discount * expected(mdp.successors, mdp.probabilities, v)
 
 
 @compiled
@@ -174,7 +197,7 @@ def _certified(mdp: Union, v: Any) -> tuple[Any, Any, Any, Any]:
 def _proven(mdp: Union, v: Any, backed_up: Any) -> tuple[Any, Any, Any, Any]:
     found = optimal_bracket(mdp, v, backed_up)
     q = backed_up + found.shift
-    return q, jnp.argmax(q, -1), found.bound, found.floor
+    return q, greedy_index(mdp, q, v.shape[0]), found.bound, found.floor
 
 
 @partial(compiled, static_argnames="partial_sweeps")
@@ -195,17 +218,17 @@ def _modified_policy_iteration(
         return short & (n < most)
 
     def improve(carry: Any) -> Any:
-        _, q, _, n = carry
-        policy = jnp.argmax(q, -1)
+        v, q, _, n = carry
+        policy = greedy_index(mdp, q, v.shape[0])
         rewards, successors, probabilities = (
-            select(x, policy) for x in (mdp.rewards, mdp.successors, mdp.probabilities)
+            chosen(mdp, x, policy) for x in (mdp.rewards, mdp.successors, mdp.probabilities)
         )
 
         def evaluate(_: int, v: Any) -> Any:
             step = expected(successors[:, None], probabilities[:, None], v)[:, 0]
             return rewards + mdp.discount[:, 0] * step
 
-        v = jax.lax.fori_loop(0, partial_sweeps, evaluate, jnp.max(q, -1))
+        v = jax.lax.fori_loop(0, partial_sweeps, evaluate, best(mdp, q, v.shape[0]))
         return carried(v, _full(mdp, v), n + 1)
 
     v, q, _, _ = jax.lax.while_loop(unfinished, improve, carried(v, _full(mdp, v), 0))
@@ -273,25 +296,31 @@ def _resolvents(
     z, bound, floor = np.empty(x.shape), np.empty(len(x)), np.empty(len(x))
     if mdp.states > DIRECT:
         with jax.enable_x64(True):
-            device = union(mdp)
+            device = pairwise(mdp)
             for i in range(len(x)):
                 z[i], bound[i], floor[i] = _large_resolvent(mdp, device, policies[i], x[i], wanted)
         return z, bound, floor
-    kernel, every = mdp.discount * mdp.dense(), np.arange(mdp.states)
-    rows, identity = kernel.reshape(-1, mdp.states), np.eye(mdp.states)
+    kernel, identity = mdp.discount * mdp.dense(), np.eye(mdp.states)
+    rows, place = kernel.reshape(-1, mdp.states), _rows_of(mdp, policies)
     step = max(1, _SYSTEMS // mdp.states**2)
     for begin in range(0, len(policies), step):
         some = slice(begin, begin + step)
-        own = policies[some, :, None].astype(np.int64)
-        chosen = np.take_along_axis(x[some], own, 2)
-        w = np.linalg.solve(identity - kernel[every, policies[some]], chosen)[..., 0]
-        z[some] = x[some] + (w @ rows.T).reshape(-1, mdp.states, mdp.actions)
-        d = np.take_along_axis(z[some], own, 2)[..., 0] - w
-        size = np.abs(x[some]).max((1, 2))
+        flat = x[some].reshape(-1, len(rows))
+        own = np.take_along_axis(flat, place[some], 1)
+        w = np.linalg.solve(identity - rows[place[some]], own[..., None])[..., 0]
+        backed_up = flat + w @ rows.T
+        d = np.take_along_axis(backed_up, place[some], 1) - w
+        size = np.where(np.isneginf(flat), 0.0, np.abs(flat)).max(1)
         found = bracket(w, d, size, float(mdp.discount), mdp.branching, np)
-        z[some] += found.shift[:, None, None]
+        z[some] = (backed_up + found.shift[:, None]).reshape(x[some].shape)
         bound[some], floor[some] = found.bound, found.floor
     return z, bound, floor
+
+
+def _rows_of(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
+    """Which rows of the flattened tables policies [N, S] follow."""
+    index = mdp.index(policies)
+    return index if mdp.ragged else np.arange(mdp.states) * mdp.actions + index.astype(np.int64)
 
 
 def _large_resolvent(
@@ -299,23 +328,22 @@ def _large_resolvent(
 ) -> tuple[np.ndarray, float, float]:
     """Sweeps; a sparse system where they are slow; the best of what was found, as for q*."""
     w, made, most, tried = jnp.zeros(mdp.states), 0, float(_PATIENCE), False
-    best: Any = None
+    index, kept = mdp.index(policy), None
     while True:
-        w, *found = _resolvent(device, policy, x, w, wanted, _SWEEPS)
+        w, *found = _resolvent(device, index, x, w, wanted, _SWEEPS)
         bound, floor = float(found[1]), float(found[2])
-        was_near = best is not None and best[1] <= NEAR * floor
+        was_near = kept is not None and kept[1] <= NEAR * floor
         goal = float(wanted.goal(floor, np))
         made += _SWEEPS
         most = min(most, made + 4 * sweeps_needed(bound, goal, float(mdp.discount)))
-        if best is None or bound < best[1]:
-            best = (found[0], bound, floor)
-        if best[1] <= goal or was_near or made >= most:
-            return np.asarray(best[0]), best[1], best[2]
+        if kept is None or bound < kept[1]:
+            kept = (found[0], bound, floor)
+        if kept[1] <= goal or was_near or made >= most:
+            return np.asarray(kept[0]), kept[1], kept[2]
         if not tried:
             tried = True
             solve = solver(mdp, policy)
-            own = x[np.arange(mdp.states), policy]
-            w = w if solve is None else jnp.asarray(solve(own))
+            w = w if solve is None else jnp.asarray(solve(mdp.chosen(x, policy)))
 
 
 @compiled
@@ -327,9 +355,9 @@ def _resolvent(
     The last w, and what it proves: z, its bound and its floor.
     """
     own, successors, probabilities = (
-        select(y, policy) for y in (x, mdp.successors, mdp.probabilities)
+        chosen(mdp, y, policy) for y in (x, mdp.successors, mdp.probabilities)
     )
-    discount, size = mdp.discount[0, 0], jnp.max(jnp.abs(x))
+    discount, size = mdp.discount[0, 0], reward_size(mdp._replace(rewards=x))
 
     def carried(w: Any, n: Any) -> Any:
         step = expected(successors[:, None], probabilities[:, None], w)[:, 0]
@@ -360,29 +388,38 @@ def _checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.n
             f"expected integers [{mdp.states}]{f' or [N, {mdp.states}]' * (most_axes > 1)}"
         )
     bad = (policies < 0) | (policies >= mdp.actions)
+    among = f"an action in 0..{mdp.actions - 1}"
+    if not bad.any() and mdp.pairs < mdp.states * mdp.actions:
+        bad, among = ~_has(mdp, policies), "an action that it has"
     if bad.any():
         state = int(np.argwhere(bad)[0][-1])
-        raise UserError(
-            f"policies: state {state}: {policies[bad][0]}, "
-            f"expected an action in 0..{mdp.actions - 1}"
-        )
+        raise UserError(f"policies: state {state}: {policies[bad][0]}, expected {among}")
     return policies
+
+
+def _has(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
+    """Which states have the actions of policies [S] or [N, S]."""
+    index = mdp.index(policies)
+    if mdp.offsets is None:
+        return ~np.isneginf(mdp.rewards[np.arange(mdp.states), index])
+    assert mdp.choices is not None
+    return (mdp.owners()[index] == np.arange(mdp.states)) & (mdp.choices[index] == policies)
 
 
 def occupancy(
     mdp: FiniteMDP, policy: Any, mu: Any, *, tolerance: float | None = None
 ) -> np.ndarray:
-    """d_{π,μ} = (1 − γ) μ (I − γ P_π)⁻¹, [S, A], for μ [S, A] and one policy [S].
+    """d_{π,μ} = (1 − γ) μ (I − γ P_π)⁻¹, [S, A] (or [L]), for μ of that shape and a policy [S].
 
     Σ |error| is at most ``tolerance``, or `ToleranceMissed` is raised; by default as little as
     float64 can prove, and 1e-12 is little enough.
     """
     wanted = aim(tolerance, 1e-12)
     policy, mu = _checked_policies(mdp, policy, 1), _checked_distribution(mdp, mu)
-    every, discount = np.arange(mdp.states), float(mdp.discount)
+    discount, index = float(mdp.discount), mdp.index(policy)
     # Mass enters a state through any action and leaves through π's: x = γ μ P + γ x P_π.
     entering = discount * _pushed(mdp, mu, mdp.successors, mdp.probabilities)
-    following = mdp.successors[every, policy], mdp.probabilities[every, policy]
+    following = mdp.chosen(mdp.successors, policy), mdp.chosen(mdp.probabilities, policy)
     most = int(np.bincount(mdp.successors[mdp.probabilities > 0]).max())  # terms of one sum
     # ‖(I − γ P_πᵀ)⁻¹‖₁ = 1/(1 − γ), and d has that factor taken out: the residual is the error.
     floor = (most + 6) * 2.0**-52 / (1 - discount)
@@ -391,15 +428,15 @@ def occupancy(
         residual = entering + discount * _pushed(mdp, x, *following) - x
         return float(np.abs(residual).sum()) + floor
 
-    goal, best, proven = float(wanted.goal(floor, np)), np.zeros(mdp.states), np.inf
+    goal, arrived, proven = float(wanted.goal(floor, np)), np.zeros(mdp.states), np.inf
     for x in _arrivals(mdp, policy, entering, max((goal - floor) / 2, floor / 100)):
         now = bound(x)
         if now < proven:
-            best, proven = x, now
+            arrived, proven = x, now
         if proven <= goal:
             break
     result = mu.copy()
-    result[every, policy] += best
+    result[index if mdp.ragged else (np.arange(mdp.states), index)] += arrived
     result *= 1 - discount
     require(proven <= wanted.promise(floor, np), wanted, proven, floor, result)
     return result
@@ -415,15 +452,15 @@ def _arrivals(
     mdp: FiniteMDP, policy: np.ndarray, entering: np.ndarray, goal: float
 ) -> Iterator[np.ndarray]:
     """Candidates for x = entering + γ x P_π, [S]: by a linear system, by ever more sweeps."""
-    every, discount, x = np.arange(mdp.states), float(mdp.discount), entering
+    discount, x = float(mdp.discount), entering
     if mdp.states <= DIRECT:
-        system = np.eye(mdp.states) - discount * mdp.dense()[every, policy].T
+        system = np.eye(mdp.states) - discount * mdp.chosen(mdp.dense(), policy).T
         x = np.linalg.solve(system, entering)
         yield x
     with jax.enable_x64(True):
-        device = union(mdp)
+        device, index = pairwise(mdp), mdp.index(policy)
         for made in range(0, _PATIENCE, _SWEEPS):
-            x, residual = _arrived(device, policy, entering, x, goal, _SWEEPS)
+            x, residual = _arrived(device, index, entering, x, goal, _SWEEPS)
             yield np.asarray(x)
             if residual <= goal:
                 return
@@ -440,7 +477,9 @@ def _arrived(
 
     Not by adding up the series: a sweep forgets the rounding of those before it.
     """
-    successors, probabilities = select(mdp.successors, policy), select(mdp.probabilities, policy)
+    successors, probabilities = (
+        chosen(mdp, y, policy) for y in (mdp.successors, mdp.probabilities)
+    )
 
     def sweep(carry: Any) -> Any:
         x, _, n = carry
@@ -475,8 +514,11 @@ def weighted_norm(x: Any, p: float = 1.0, mu: Any = None) -> np.ndarray:
 
 def _checked_distribution(mdp: FiniteMDP, mu: Any) -> np.ndarray:
     mu = np.asarray(mu, np.float64)
-    if mu.shape != (mdp.states, mdp.actions):
-        raise UserError(f"mu: shape {mu.shape}, expected ({mdp.states}, {mdp.actions})")
+    if mu.shape != mdp.rewards.shape:
+        raise UserError(f"mu: shape {mu.shape}, expected {mdp.rewards.shape}")
+    absent = np.isneginf(mdp.rewards)
+    if (mu[absent] != 0).any():
+        raise UserError("mu: mass on an action that a state does not have, expected none")
     if not ((mu >= 0).all() and abs(mu.sum() - 1) <= 1e-9):
         raise UserError(f"mu: sums to {mu.sum()}, expected a distribution over (s, a)")
     return mu

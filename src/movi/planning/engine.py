@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, expected, take
+from movi.mdp.operators import Union, expected, masked, take
 from movi.schedules import Schedule
 from movi.targets import Algorithm, Target
 
@@ -82,7 +82,7 @@ def backups(
             for a in range(actions)
         ]
         result[name] = jnp.stack(columns, -1)
-    return result
+    return masked(mdp, result)
 
 
 def _reads_the_action(target: Target, tables: Tables, seen: Any) -> bool:

@@ -17,8 +17,8 @@ from movi.mdp.certificates import (
     optimal_bracket,
     sweeps_needed,
 )
-from movi.mdp.exact import bounded_policy_value
-from movi.mdp.operators import Union, compiled, union
+from movi.mdp.exact import bounded_policy_value, largest_reward
+from movi.mdp.operators import Union, compiled, masked, union
 from movi.planning.engine import (
     Scheme,
     advance,
@@ -46,7 +46,8 @@ class Solution(NamedTuple):
     """What a scheme found.
 
     Attributes:
-      q: [S, A], within ``bound`` of q* in the sup norm.
+      q: [S, A] (or [L]: as the rewards), within ``bound`` of q* in the sup norm; −inf where a state
+        does not have an action.
       policy: [S], π_{K+1}: greedy with respect to the scheme's own table after K iterations.
       bound: a proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run).
       iterations: K.
@@ -129,9 +130,9 @@ def solve(
     history: list[np.ndarray] = []  # the bound of every iteration, or of every chunk when sampled
     with jax.enable_x64(True), bar("iterations", limit, show=progress) as move:
         device = union(mdp)
-        limits = jax.device_put(thresholds(mdp)) if sampled else None
+        limits = jax.device_put(thresholds(mdp.padded())) if sampled else None
         keys = member_keys(seed, 1)
-        tables: Any = start(chosen.algorithm, mdp.states, mdp.actions)
+        tables: Any = masked(device, start(chosen.algorithm, mdp.states, mdp.actions))
         done, bound, most = 0, np.inf, float(limit)
         while done < most and not bound <= wanted.goal(floor, np):
             many = min(_CHUNK, limit - done)
@@ -171,7 +172,7 @@ def solve(
             if done < limit:
                 needed = None
         return Solution(
-            q=np.asarray(q),
+            q=_by_pair(mdp, np.asarray(q)),
             policy=policy,
             bound=bound,
             iterations=done,
@@ -189,7 +190,7 @@ def rounding_floor(mdp: FiniteMDP) -> float:
     As `certificates.bracket` from v = 0: ‖v*‖ is at least the nearer of the ends
     min_s max_a r / (1 − γ) and max_s max_a r / (1 − γ).
     """
-    best, size = mdp.rewards.max(-1), np.abs(mdp.rewards).max()
+    best, size = mdp.best(mdp.rewards), largest_reward(mdp)
     found = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), mdp.branching, np)
     return float(found.floor)
 
@@ -220,8 +221,15 @@ def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
     """Evaluate a solution's policy; ‖q* − q_π‖ ≤ ‖q* − q‖ + ‖q − q_π‖ bounds its loss."""
     tolerance = 1e-10 if solution.tolerance is None else max(1e-10, solution.tolerance / 10)
     q, bound = bounded_policy_value(mdp, solution.policy, tolerance)
-    mean = float(q[np.arange(mdp.states), solution.policy].mean())
-    return PolicyValue(q, mean, solution.bound + float(np.abs(solution.q - q).max()) + bound)
+    mean = float(mdp.chosen(q, solution.policy).mean())
+    there = ~np.isneginf(mdp.rewards)
+    off = np.abs(np.subtract(solution.q, q, where=there, out=np.zeros(q.shape))).max()
+    return PolicyValue(q, mean, solution.bound + float(off) + bound)
+
+
+def _by_pair(mdp: FiniteMDP, table: np.ndarray) -> np.ndarray:
+    """A table [S, A] in the layout of the MDP."""
+    return table[mdp.owners(), mdp.choices] if mdp.ragged else table
 
 
 def _first(seen: Any) -> Array:
