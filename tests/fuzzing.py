@@ -309,8 +309,15 @@ def check(place: Place, name: str, call, *, anywhere: bool = False) -> bool:
 START = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 OPTIONS = {
-    "solve": "scheme samples iterations tolerance seed out sampled",
+    "solve": "method scheme samples iterations tolerance seed out sampled",
     "garnet": "states actions branching discount seed out",
+    "mdp maze": "size walls slip discount seed out",
+    "mdp inventory": "size lot orders demand price unit setup holding discount",
+    "mdp queue": "size arrival service reward waiting discount",
+    "mdp replacement": "size upkeep price wear discount",
+    "mdp forest": "size fire old timber discount",
+    "mdp pendulum": "size discount seed",
+    "mdp epidemic": "size infection recovery price measures",
     "garnets compare": "mdps states iterations samples schemes discount seed",
     "garnets assumption": "mdps iteration lengths restarts seed branching",
     "garnets bounds": "mdps iterations delta constant-betas discount",
@@ -327,6 +334,10 @@ assert OPTIONS.keys() == COMMANDS.keys()
 BASES = {
     "solve": ["g.npz", "--iterations", "5"],
     "garnet": ["--out", "out/g.npz", "--states", "5", "--branching", "2"],
+    **{
+        f"mdp {name}": ["--out", "out/m.npz", "--size", "5"]
+        for name in ["maze", "inventory", "queue", "replacement", "forest", "pendulum", "epidemic"]
+    },
     "garnets compare": ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", "out"],
     "garnets assumption": ["--mdps", "1", "--states", "5", "--restarts", "2", "--out", "out"],
     "garnets bounds": ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", "out"],

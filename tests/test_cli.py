@@ -75,7 +75,7 @@ def test_the_number_of_iterations_that_is_said_to_be_needed_is_enough(garnet_fil
     assert done.returncode == 3
     assert "avi needs the fewest" not in done.stderr
     needed = int(re.search(r"about ([\d,]+) would be needed", done.stderr)[1].replace(",", ""))
-    solution = movi.solve(movi.load_mdp(garnet_file))
+    solution = movi.solve(movi.load_mdp(garnet_file), "avi")
     assert solution.converged
     assert solution.iterations / 2 <= needed <= 3 * solution.iterations
 

@@ -18,7 +18,8 @@ from movi.signals import listening
 from movi.version import __version__
 
 if TYPE_CHECKING:
-    from movi.planning import Solution
+    from movi.mdp.model import FiniteMDP
+    from movi.mdp.solutions import Solution
 
 File = Annotated[Path, arg(metavar="FILE")]
 Number = Annotated[int | None, arg(metavar="N")]
@@ -27,21 +28,24 @@ Real = Annotated[float | None, arg(metavar="X")]
 
 @dataclass(frozen=True)
 class Solve:
-    """Solve a finite MDP with one of the paper's schemes, with a certificate.
+    """Solve a finite MDP, by the method that suits it or by a scheme of the paper; certified.
 
     Exit status 3 if the tolerance was not reached: the answer is printed and written all the same.
     """
 
     file: Positional[File]
     """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount."""
-    scheme: Literal["avi", "movi", "sql", "dpp"] = "avi"
-    """Which scheme. AVI is value iteration: the fastest when there is no error to average out."""
+    method: Literal["auto", "vi", "mpi", "pi", "ipi"] = "auto"
+    """Value iteration, modified policy iteration, policy iteration, or inexact policy iteration (a
+    Krylov method inside); auto looks at the problem and says what it chose."""
+    scheme: Literal["avi", "movi", "sql", "dpp"] | None = None
+    """A scheme of the paper instead (default with --sampled or --iterations: avi)."""
     sampled: bool = False
     """Sample successors instead of taking expectations over them."""
     samples: int = 1
     """Samples per (s, a) and iteration, with --sampled (paper: 1)."""
     iterations: Number = None
-    """At most this many iterations (default: 10,000)."""
+    """At most this many iterations of a scheme (default: 10,000)."""
     tolerance: Real = None
     """Stop when ‖q − q*‖∞ is proven to be at most this (default: 1e-6; --sampled: never)."""
     seed: int = 0
@@ -54,10 +58,8 @@ class Solve:
         import numpy as np
 
         from movi.files import file_to_write
-        from movi.mdp import load_mdp
-        from movi.mdp.files import write_arrays
-        from movi.planning import TOLERANCE, policy_value, rounding_floor, solve
-        from movi.sizes import require
+        from movi.mdp.files import load_mdp, write_arrays
+        from movi.mdp.solutions import TOLERANCE, policy_value, rounding_floor
 
         if self.out is not None:
             file_to_write(self.out)
@@ -69,23 +71,10 @@ class Solve:
             if tolerance < (floor := rounding_floor(mdp)):
                 said = _out_of_reach(tolerance, floor)
                 print(f"movi: {said}; solving as near as it can", file=sys.stderr)
-        if self.sampled:
-            cells = mdp.states * mdp.actions
-            require(f"{self.samples:,} samples of each (s, a)", memory=16 * self.samples * cells)
-        solution = solve(
-            mdp,
-            self.scheme,
-            sampled=self.sampled,
-            samples=self.samples,
-            iterations=self.iterations,
-            tolerance=self.tolerance,
-            seed=self.seed,
-            progress=True,
-        )
+        solution = self._solution(mdp)
         worth = policy_value(mdp, solution)
-        how = f"sampled, m = {self.samples}, seed {self.seed}" if self.sampled else "exact"
         print(f"problem      {mdp}")
-        print(f"scheme       {solution.scheme} ({how}), {solution.iterations:,} iterations")
+        print(self._how(solution))
         print(f"certificate  ‖q − q*‖∞ ≤ {solution.bound:.3g}{_reached(solution)}")
         print(f"policy       mean value over states {worth.mean:.6g}", end="")
         print(f", ‖q* − q_π‖∞ ≤ {worth.loss_bound:.3g}")
@@ -97,6 +86,42 @@ class Solve:
             print(f"written      {self.out}")
         if solution.tolerance is not None and not solution.converged:
             raise ToleranceMissed(_missed(solution, self.sampled))
+
+    def _by_method(self) -> bool:
+        return self.scheme is None and not self.sampled and self.iterations is None
+
+    def _solution(self, mdp: "FiniteMDP") -> "Solution":
+        if self._by_method():
+            # Without the schemes' compiled engine: a small problem then needs no JAX at all.
+            from movi.mdp.solutions import solution
+
+            return solution(mdp, method=self.method, tolerance=self.tolerance)
+        from movi.planning import solve
+        from movi.sizes import require
+
+        if self.sampled:
+            cells = mdp.states * mdp.actions
+            require(f"{self.samples:,} samples of each (s, a)", memory=16 * self.samples * cells)
+        return solve(
+            mdp,
+            self.scheme,
+            method=self.method,
+            sampled=self.sampled,
+            samples=self.samples,
+            iterations=10_000 if self.iterations is None else self.iterations,
+            tolerance=self.tolerance,
+            seed=self.seed,
+            progress=True,
+        )
+
+    def _how(self, solution: "Solution") -> str:
+        many = f"{solution.iterations:,} iterations"
+        if not self._by_method():
+            exactly = f"sampled, m = {self.samples}, seed {self.seed}" if self.sampled else "exact"
+            return f"scheme       {solution.scheme} ({exactly}), {many}"
+        chosen = f" (auto: {solution.why})" if self.method == "auto" else ""
+        evaluated = f", {solution.evaluations:,} policies evaluated" if solution.evaluations else ""
+        return f"method       {solution.scheme}{chosen}, {many}{evaluated}"
 
 
 def _reached(solution: "Solution") -> str:
@@ -118,7 +143,11 @@ def _missed(solution: "Solution", sampled: bool) -> str:
         line += f"; about {solution.needed:,} would be needed (--iterations)"
     if sampled:
         return f"{line}; --samples averages more, and without --sampled there is no noise"
-    return line if solution.scheme == "avi" else f"{line}; --scheme avi needs the fewest"
+    return (
+        line
+        if solution.scheme not in ("movi", "sql", "dpp")
+        else f"{line}; --scheme avi needs the fewest"
+    )
 
 
 def _out_of_reach(tolerance: float, floor: float) -> str:
@@ -195,6 +224,13 @@ class Report:
 COMMANDS = {
     "solve": "movi.cli:Solve",
     "garnet": "movi.cli:Garnet",
+    "mdp maze": "movi.mdp.commands:Maze",
+    "mdp inventory": "movi.mdp.commands:Inventory",
+    "mdp queue": "movi.mdp.commands:Queue",
+    "mdp replacement": "movi.mdp.commands:Replacement",
+    "mdp forest": "movi.mdp.commands:Forest",
+    "mdp pendulum": "movi.mdp.commands:Pendulum",
+    "mdp epidemic": "movi.mdp.commands:Epidemic",
     "garnets compare": "movi.experiments.garnets:Compare",
     "garnets assumption": "movi.experiments.garnets:Assumption",
     "garnets bounds": "movi.experiments.garnets:Bounds",

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from movi.mdp import FiniteMDP, policy_values, weighted_norm
-from movi.mdp.exact import DIRECT
+from movi.mdp.methods import DIRECT
 
 _SYSTEMS = 1 << 17  # entries of the linear systems in memory at a time, per thread
 

@@ -1,7 +1,7 @@
 """Solve one MDP with one scheme, with a certificate."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,14 +11,12 @@ from movi.errors import UserError, check_seed
 from movi.mdp import FiniteMDP
 from movi.mdp.certificates import (
     Aim,
-    bracket,
-    certify,
     check_tolerance,
-    optimal_bracket,
     sweeps_needed,
 )
-from movi.mdp.exact import bounded_policy_value, largest_reward
 from movi.mdp.operators import Union, compiled, masked, union
+from movi.mdp.solutions import TOLERANCE, Solution, rounding_floor, solution
+from movi.mdp.sweeps import certify, optimal_bracket
 from movi.planning.engine import (
     Scheme,
     advance,
@@ -38,57 +36,14 @@ from movi.schedules import Schedule
 from movi.targets import Algorithm
 
 Array = Any
-TOLERANCE = 1e-6  # of an exact solve, by default
 _CHUNK = 100  # iterations between two looks at the progress bar
-
-
-class Solution(NamedTuple):
-    """What a scheme found.
-
-    Attributes:
-      q: [S, A] (or [L]: as the rewards), within ``bound`` of q* in the sup norm; −inf where a state
-        does not have an action.
-      policy: [S], π_{K+1}: greedy with respect to the scheme's own table after K iterations.
-      bound: a proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run).
-      iterations: K.
-      converged: whether ``bound`` is within the tolerance that was asked for.
-      tolerance: that tolerance; None for a sampled run that was given none.
-      scheme: its name.
-      floor: no bound on this problem can be proven to be less than this in float64. A tolerance
-        below it is out of reach, whatever the iterations.
-      needed: an estimate of how many iterations the tolerance takes. None if it was reached, if
-        there was none, if it is out of reach, or if the bound is not falling.
-    """
-
-    q: np.ndarray
-    policy: np.ndarray
-    bound: float
-    iterations: int
-    converged: bool
-    tolerance: float | None
-    scheme: str
-    floor: float
-    needed: int | None
-
-
-class PolicyValue(NamedTuple):
-    """What a policy is worth.
-
-    Attributes:
-      q: q_π, [S, A].
-      mean: the mean of v_π over all states.
-      loss_bound: a proven bound on ‖q* − q_π‖∞.
-    """
-
-    q: np.ndarray
-    mean: float
-    loss_bound: float
 
 
 def solve(
     mdp: FiniteMDP,
-    scheme: str | Algorithm = "avi",
+    scheme: str | Algorithm | None = None,
     *,
+    method: str = "auto",
     sampled: bool = False,
     samples: int = 1,
     iterations: int | None = None,
@@ -97,14 +52,17 @@ def solve(
     beta: Schedule | None = None,
     progress: bool = False,
 ) -> Solution:
-    """Run a scheme on one MDP until its certificate reaches the tolerance.
+    """Solve one MDP: by the method that suits it or, if one is named, by a scheme of the paper.
 
-    It stops early where float64 is proven to allow no better certificate. ``converged`` says
-    whether the tolerance was reached; if not, ``floor`` and ``needed`` say what would be.
+    It stops when a certificate reaches the tolerance, or early where float64 is proven to allow no
+    better one. ``converged`` says whether the tolerance was reached; if not, ``floor`` and
+    ``needed`` say what would be.
 
     Args:
       mdp: the model.
-      scheme: avi, movi, sql, dpp, or an algorithm of your own.
+      scheme: avi, movi, sql, dpp, or an algorithm of your own. Without one, but with ``sampled``,
+        ``iterations`` or ``beta``, it is avi.
+      method: without a scheme: auto, vi, mpi, pi or ipi; see `movi.mdp.methods`.
       sampled: sample successors instead of taking expectations over them.
       samples: how many per (s, a) and iteration, when sampled.
       iterations: at most this many (default: 10,000).
@@ -118,11 +76,18 @@ def solve(
     >>> solution = solve(movi.garnet(30, 4, 4, seed=0), "avi")
     >>> solution.converged, solution.bound <= 1e-6
     (True, True)
+    >>> solve(movi.garnet(30, 4, 4, seed=0)).scheme
+    'pi'
     """
     limit = 10_000 if iterations is None else iterations
+    _check(mdp, limit, samples, tolerance, seed)
+    if scheme is None and not sampled and iterations is None and beta is None:
+        return solution(mdp, method=method, tolerance=tolerance)
+    if method != "auto":
+        raise UserError(f"method: {method!r}, expected none beside a scheme and its options")
+    scheme = "avi" if scheme is None else scheme
     if tolerance is None and not sampled:
         tolerance = TOLERANCE
-    _check(mdp, limit, samples, tolerance, seed)
     chosen = named(scheme, beta)
     wanted = Aim(0.0 if tolerance is None else float(tolerance), True)
     floor, discount = rounding_floor(mdp), float(mdp.discount)
@@ -181,18 +146,8 @@ def solve(
             scheme=chosen.algorithm.name,
             floor=floor,
             needed=needed,
+            mdp=mdp,
         )
-
-
-def rounding_floor(mdp: FiniteMDP) -> float:
-    """No certificate of this MDP can be proven to be less than this: known before any iteration.
-
-    As `certificates.bracket` from v = 0: ‖v*‖ is at least the nearer of the ends
-    min_s max_a r / (1 − γ) and max_s max_a r / (1 − γ).
-    """
-    best, size = mdp.best(mdp.rewards), largest_reward(mdp)
-    found = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), mdp.branching, np)
-    return float(found.floor)
 
 
 def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
@@ -215,16 +170,6 @@ def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
     else:
         needed = k + rest * (k - k // 2) / (middle - last)
     return int(np.ceil(needed)) if needed < 1e15 else None  # centuries are no estimate
-
-
-def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
-    """Evaluate a solution's policy; ‖q* − q_π‖ ≤ ‖q* − q‖ + ‖q − q_π‖ bounds its loss."""
-    tolerance = 1e-10 if solution.tolerance is None else max(1e-10, solution.tolerance / 10)
-    q, bound = bounded_policy_value(mdp, solution.policy, tolerance)
-    mean = float(mdp.chosen(q, solution.policy).mean())
-    there = ~np.isneginf(mdp.rewards)
-    off = np.abs(np.subtract(solution.q, q, where=there, out=np.zeros(q.shape))).max()
-    return PolicyValue(q, mean, solution.bound + float(off) + bound)
 
 
 def _by_pair(mdp: FiniteMDP, table: np.ndarray) -> np.ndarray:
@@ -256,7 +201,7 @@ def _exact(
 
     def unfinished(carry: Any) -> Array:
         _, made, _, bounds, floor = carry
-        reached = bounds[jnp.maximum(made - 1, 0)] <= wanted.goal(floor)
+        reached = bounds[jnp.maximum(made - 1, 0)] <= wanted.goal(floor, jnp)
         return (made < iterations) & ~reached
 
     def iteration(carry: Any) -> Any:
