@@ -306,7 +306,7 @@ def _one_line(box: str) -> str:
     return f"{text}; did you mean {meant[1]}?" if meant else text
 
 
-def perform(words: str, chosen: Any) -> None:
+def perform(chosen: Any) -> None:
     """Run a command; an experiment is computed, written, drawn, and judged or described."""
     if not hasattr(chosen, "compute"):
         chosen.execute()
@@ -315,7 +315,7 @@ def perform(words: str, chosen: Any) -> None:
 
     path = chosen.compute(progress=True)
     print(f"written      {path}")
-    files, remarks = draw(path.parent, f"movi {words}")
+    files, remarks = draw(path.parent, chosen.made_by)
     print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
     for said in remarks:
         print(f"\n{said.heading}\n  {said.seen}")
@@ -331,7 +331,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with listening():
             words, chosen = parse(arguments)
-            perform(words, chosen)
+            perform(chosen)
     except UserError as error:
         print(f"movi: {error}", file=sys.stderr)
         return 2
