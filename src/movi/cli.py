@@ -34,7 +34,14 @@ class Solve:
     """
 
     file: Positional[File]
-    """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount."""
+    """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount; or a
+    .umb (Storm, PRISM, Modest), a .tra (PRISM, rewards beside it) or a .petsc (madupite)."""
+    discount: Real = None
+    """γ where the file has none, or another than the file's."""
+    reward: Annotated[str | None, arg(metavar="NAME")] = None
+    """Which rewards, where a .umb has several."""
+    minimise: bool = False
+    """The rewards are costs: values are then minus the costs."""
     method: Literal["auto", "vi", "mpi", "pi", "ipi"] = "auto"
     """Value iteration, modified policy iteration, policy iteration, or inexact policy iteration (a
     Krylov method inside); auto looks at the problem and says what it chose."""
@@ -58,14 +65,17 @@ class Solve:
         import numpy as np
 
         from movi.files import file_to_write
-        from movi.mdp.files import load_mdp, write_arrays
+        from movi.mdp.files import write_arrays
+        from movi.mdp.formats import load_mdp
         from movi.mdp.solutions import TOLERANCE, policy_value, rounding_floor
 
         if self.out is not None:
             file_to_write(self.out)
         check_count("samples", self.samples)
         check_count("iterations", 1 if self.iterations is None else self.iterations)
-        mdp = load_mdp(self.file)
+        mdp = load_mdp(
+            self.file, discount=self.discount, reward=self.reward, minimise=self.minimise
+        )
         if mdp.batch is None and not (self.sampled and self.tolerance is None):
             tolerance = TOLERANCE if self.tolerance is None else self.tolerance
             if tolerance < (floor := rounding_floor(mdp)):
@@ -231,6 +241,7 @@ COMMANDS = {
     "mdp forest": "movi.mdp.commands:Forest",
     "mdp pendulum": "movi.mdp.commands:Pendulum",
     "mdp epidemic": "movi.mdp.commands:Epidemic",
+    "convert": "movi.mdp.commands:Convert",
     "garnets compare": "movi.experiments.garnets:Compare",
     "garnets assumption": "movi.experiments.garnets:Assumption",
     "garnets bounds": "movi.experiments.garnets:Bounds",

@@ -264,7 +264,7 @@ def test_the_schemes_are_compared_on_another_family_and_described(tmp_path):
     assert path.name == "compare_queue.csv"
     files, remarks = draw(tmp_path, experiment.made_by)
     assert {file.stem for file in files} == {"schemes_queue"}
-    assert [said.heading for said in remarks][0].startswith("Seen: Does averaging win")
+    assert remarks[0].heading.startswith("Seen: Does averaging win")
     rows = path.read_text().splitlines()
     assert rows[0].startswith("scheme,iteration,l1_mean")
     # Exact value iteration on five states is optimal long before its end.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
         resolvent,
         weighted_norm,
     )
-    from movi.mdp.files import load_mdp, save_mdp
+    from movi.mdp.formats import load_mdp, save_mdp
     from movi.mdp.garnets import garnet
     from movi.mdp.model import FiniteMDP
 
@@ -24,12 +24,12 @@ _HOMES = {
     "FiniteMDP": "model",
     "Optimum": "exact",
     "garnet": "garnets",
-    "load_mdp": "files",
+    "load_mdp": "formats",
     "occupancy": "exact",
     "optimum": "exact",
     "policy_values": "exact",
     "resolvent": "exact",
-    "save_mdp": "files",
+    "save_mdp": "formats",
     "weighted_norm": "exact",
 }
 

@@ -1,10 +1,10 @@
-"""`movi mdp NAME`: a member of a family, written to a file that `movi solve` reads."""
+"""`movi mdp NAME`: a member of a family, written to a file that `movi solve` reads; `convert`."""
 
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
-from tyro.conf import arg
+from tyro.conf import Positional, arg
 
 from movi.mdp import families
 
@@ -23,7 +23,7 @@ class _Written(families.Family):
     def execute(self) -> None:
         """Make it, write it, say so."""
         from movi.files import file_to_write
-        from movi.mdp.files import save_mdp
+        from movi.mdp.formats import save_mdp
 
         file_to_write(self.out)
         mdp = self.mdp()
@@ -64,3 +64,35 @@ class Pendulum(families.Pendulum, _Written):
 @dataclass(frozen=True, kw_only=True)
 class Epidemic(families.Epidemic, _Written):
     """Its family, to a file."""
+
+
+@dataclass(frozen=True)
+class Convert:
+    """Turn a file of one format into another: .npz, .umb (Storm, PRISM), .tra (PRISM), .petsc."""
+
+    source: Positional[Annotated[Path, arg(metavar="FROM")]]
+    """The file to read; a .tra has its rewards beside it (.srew, .trew), a .petsc likewise."""
+    target: Positional[Annotated[Path, arg(metavar="TO")]]
+    """The file to write, in the format of its suffix."""
+    discount: Annotated[float | None, arg(metavar="X")] = None
+    """γ where the file has none, or another than the file's."""
+    reward: Annotated[str | None, arg(metavar="NAME")] = None
+    """Which rewards, where a .umb has several."""
+    minimise: bool = False
+    """Its rewards are costs: turn their sign."""
+
+    def execute(self) -> None:
+        """Read, write, say so."""
+        from movi.errors import UserError
+        from movi.files import file_to_write
+        from movi.mdp.formats import WRITERS, load_mdp
+
+        if self.target.suffix not in WRITERS:
+            known = ", ".join(WRITERS)
+            raise UserError(f"TO: suffix {self.target.suffix!r}, expected one of {known}")
+        file_to_write(self.target, "TO")
+        mdp = load_mdp(
+            self.source, discount=self.discount, reward=self.reward, minimise=self.minimise
+        )
+        WRITERS[self.target.suffix](mdp, self.target)
+        print(f"written      {self.target}: {mdp}")

@@ -19,14 +19,14 @@ _BLOCK = 1 << 22  # bytes read at a time
 OPTIONAL = ("offsets", "choices", "available", "state_names", "action_names")
 
 
-def save_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
+def save_npz(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
     """Write the four fields to ``path``, and those of the ragged layout and the names if any."""
     more = {name: getattr(mdp, name) for name in OPTIONAL if getattr(mdp, name, None) is not None}
     write_arrays(path, {name: getattr(mdp, name) for name in FIELDS} | more)
 
 
-def load_mdp(path: str | os.PathLike[str]) -> FiniteMDP:
-    """Read and validate what :func:`save_mdp` wrote, or any ``.npz`` with the four fields.
+def load_npz(path: str | os.PathLike[str]) -> FiniteMDP:
+    """Read and validate what :func:`save_npz` wrote, or any ``.npz`` with the four fields.
 
     It may have the others of the constructor as well: offsets and choices, or a mask, and names.
     """
