@@ -39,13 +39,12 @@ DOPAMINE = 38.0  # agent steps per second, with the SAME network; see above
 OURS = """
 import sys, time
 from dataclasses import replace
-from movi.agents import deep_algorithm, make_learner, make_network, make_optimiser
 from movi.envs import make_atari
 from movi.replay import FrameReplay
 from movi.training.config import Config
 from movi.training.host_loop import HostLoop
 from movi.training.presets import preset_fields
-from movi.training.train import network_spec
+from movi.training.train import default_learner
 
 game, warm, starts, steps, seed, algorithm, padding = sys.argv[1:8]
 warm, starts, steps, seed = (int(word) for word in (warm, starts, steps, seed))
@@ -54,11 +53,7 @@ config = Config(algorithm, f"ALE/{game}-v5", **{
     "replay_capacity": 10_000, "epsilon_warmup": starts, "epsilon_decay": 1})
 environment = make_atari(config.env)
 spaces = environment.spaces
-learner = make_learner(
-    deep_algorithm(algorithm), make_network(network_spec(config, spaces), spaces),
-    make_optimiser(config.optimiser, config.learning_rate, config.optimiser_epsilon),
-    spaces.observation, beta=config.beta_of, loss=config.loss, reward_clip=config.reward_clip)
-loop = HostLoop(config, environment, learner,
+loop = HostLoop(config, environment, default_learner(config, spaces),
                 FrameReplay(config.replay_capacity, spaces.observation))
 loop.advance(warm)
 assert loop.learner.diverged_at() is None  # waits for what is under way
@@ -104,7 +99,8 @@ print(steps / clock.seconds)
 UPDATES = """
 import json, statistics, sys, time
 import jax, jax.numpy as jnp, numpy as np
-from movi.agents import (NetworkSpec, deep_algorithm, make_learner, make_network, make_optimiser)
+from movi.agents import (NetworkSpec, make_learner, make_network, make_optimiser, options_of,
+                         regression)
 from movi.replay import FrameReplay
 from movi.schedules import RateUpdates
 from movi.spaces import ObservationSpace, Spaces
@@ -125,10 +121,10 @@ for k in range(20_000):
 class Case:
     def __init__(self, algorithm, padding, shared):
         learner = make_learner(
-            deep_algorithm(algorithm), make_network(NetworkSpec("nature", padding=padding), SPACES),
-            make_optimiser("rmsprop", 2.5e-4, 1e-5), SPACES.observation, beta=RateUpdates(10**6),
-            shared_batch=shared, reward_clip=1.0)
-        self.learner = HostLearner(learner, jax.random.key(0))
+            regression(options_of(algorithm).algorithm(), shared_batch=shared, reward_clip=1.0),
+            make_network(NetworkSpec("nature", padding=padding), SPACES),
+            make_optimiser("rmsprop", 2.5e-4, 1e-5), SPACES, beta=RateUpdates(10**6))
+        self.learner = HostLearner(learner, 0)
         words = rng.integers(2**32, size=(learner.minibatches, 32), dtype=np.uint32)
         self.batches = replay.sample(words)
         self.seconds = []

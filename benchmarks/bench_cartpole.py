@@ -27,23 +27,19 @@ WARM = 2_000  # steps before the clock starts; learning starts at 1,000
 
 OURS = """
 import sys, time
-from movi.agents import deep_algorithm, make_learner, make_network, make_optimiser
 from movi.envs import make_gymnasium
 from movi.replay import UniformReplay
 from movi.training.config import Config
 from movi.training.host_loop import HostLoop
-from movi.training.train import network_spec
+from movi.training.train import default_learner
 
 warm, steps, seed, algorithm = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 config = Config(algorithm, "CartPole-v1", seed=seed, steps=warm + steps, hidden=(64, 64),
                 batch_size=64, update_period=1, sync_period=500, learning_starts=1_000,
-                loss="huber")
+                loss="huber", optimiser="adam", learning_rate=1e-4, optimiser_epsilon=1e-8)
 environment = make_gymnasium(config.env)
 spaces = environment.spaces
-learner = make_learner(
-    deep_algorithm(algorithm), make_network(network_spec(config, spaces), spaces),
-    make_optimiser("adam", 1e-4, 1e-8), spaces.observation, beta=config.beta_of, loss=config.loss)
-loop = HostLoop(config, environment, learner,
+loop = HostLoop(config, environment, default_learner(config, spaces),
                 UniformReplay(config.replay_capacity, spaces.observation))
 loop.advance(warm)
 start = time.perf_counter()

@@ -1,30 +1,39 @@
-"""Munchausen-DQN (Vieillard, Pietquin, Geist 2020): a target of your own through the public API.
+"""Munchausen-DQN (Vieillard, Pietquin, Geist 2020) as an algorithm of your own, options included.
 
-y = r + α [τ log π(a|s)]_{l0}^0 + γ Σ_b π(b|s') (q(s', b) − τ log π(b|s')),  π = softmax(q⁻ / τ).
+y = r + α [τ ln π(a|s)]_{l0}^0 + γ Σ_b π(b|s') (q⁻(s', b) − τ ln π(b|s')),  π = softmax(q⁻ / τ).
+
+    movi train munchausen:Munchausen --env CartPole-v1 --tau 0.1
 """
+
+from dataclasses import dataclass
 
 import jax
 import jax.numpy as jnp
 
-from movi.agents import Algorithm, Target
-from movi.training.config import Config
-from movi.training.train import train
-
-ALPHA, TAU, FLOOR = 0.9, 0.03, -1.0
+import movi
 
 
-def soft_value(next_values):
-    """Σ π (q − τ log π) = τ log Σ exp(q / τ), of the newest lagged copy."""
-    return TAU * jax.nn.logsumexp(next_values["q"][0] / TAU)
+@dataclass(frozen=True)
+class Munchausen(movi.Options):
+    """Its fields are its options; from here on, what is its own."""
 
+    title = "My Munchausen"
+    alpha: float = 0.9
+    tau: float = 0.03
+    floor: float = -1.0
 
-def munchausen(values, a, r, discount, v, beta):
-    """The target, given v(s')."""
-    log_policy = TAU * jax.nn.log_softmax(values["q"][0] / TAU)[a]
-    return r + ALPHA * jnp.clip(log_policy, FLOOR, 0.0) + discount * v
+    def algorithm(self):  # noqa: D102
+        def log_pi(values):
+            return self.tau * jax.nn.log_softmax(values.preference / self.tau)
 
+        def bootstrap(values):
+            return jnp.sum(jnp.exp(log_pi(values) / self.tau) * (values["q"][0] - log_pi(values)))
 
-MUNCHAUSEN_DQN = Algorithm("munchausen-dqn", {"q": Target(soft_value, munchausen)})
+        def backup(values, a, r, discount, v, beta):
+            return r + self.alpha * jnp.clip(log_pi(values)[a], self.floor, 0) + discount * v
+
+        return movi.Algorithm("my-munchausen", {"q": movi.Target(bootstrap, backup)})
+
 
 if __name__ == "__main__":
-    print(train(Config("munchausen-dqn", "CartPole-v1"), algorithm=MUNCHAUSEN_DQN).evaluation)
+    print(movi.train(movi.Config("munchausen", "CartPole-v1"), algorithm=Munchausen).evaluation)

@@ -12,6 +12,7 @@ GROUND = {
     "compilation",
     "errors",
     "files",
+    "modules",
     "progress",
     "reading",
     "signals",
@@ -22,12 +23,13 @@ GROUND = {
     "version",
     "versions",
 }
-TABLES = {"targets", "schedules", "mdp", "planning"}
-NETWORKS = {"targets", "schedules", "agents", "envs", "replay", "training"}
+TABLES = {"targets", "values", "schedules", "mdp", "planning"}
+NETWORKS = {"targets", "values", "schedules", "agents", "envs", "replay", "training"}
 MAY_IMPORT = {
     "compilation": set(),
     "errors": set(),
     "files": set(),
+    "modules": set(),
     "reading": set(),
     "signals": set(),
     "sizes": set(),
@@ -37,11 +39,12 @@ MAY_IMPORT = {
     "progress": set(),
     "version": set(),
     "versions": set(),
-    "targets": set(),
+    "values": set(),
+    "targets": {"values"},
     "schedules": set(),
-    "mdp": {"targets", "schedules"},
-    "planning": {"targets", "schedules", "mdp"},
-    "agents": {"targets", "schedules"},
+    "mdp": {"targets", "values", "schedules"},
+    "planning": {"targets", "values", "schedules", "mdp"},
+    "agents": {"targets", "values", "schedules"},
     "envs": set(),
     "replay": set(),
     "training": NETWORKS - {"training"},

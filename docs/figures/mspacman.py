@@ -86,7 +86,7 @@ def main() -> None:
         "figure": "python docs/figures/mspacman.py RUN REFERENCE",
         "note": " ".join(sys.argv[3:]),
         "command": f"movi train {config.algorithm} --env {config.env} --preset {config.preset} "
-        f"--seed {config.seed} --steps {config.steps} --kappa {config.kappa} "
+        f"--seed {config.seed} --steps {config.steps} "
         f"--iteration-steps {config.iteration_steps} "
         f"--evaluation-episodes {config.evaluation_episodes} --out RUN",
         "versions": json.loads((run / "versions.json").read_text())["since"]

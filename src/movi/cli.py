@@ -286,7 +286,9 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
         raise UserError(f"command: {given!r}, expected one of {', '.join(groups or COMMANDS)}")
     words = matches[0]
     chosen, rest = command(words), list(arguments[len(words.split()) :])
-    defaults = {"default": chosen.default(rest)} if hasattr(chosen, "default") else {}
+    defaults = {}
+    if hasattr(chosen, "given"):  # a command whose options depend on its words
+        chosen, defaults["default"] = chosen.given(rest)
     said = io.StringIO()
     try:
         with contextlib.redirect_stderr(said):
@@ -300,7 +302,10 @@ def parse(arguments: Sequence[str]) -> tuple[str, Any]:
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        raise UserError(f"{_one_line(said.getvalue())} (see movi {words} --help)") from None
+        line = _one_line(said.getvalue())
+        if line.startswith("Unrecognized") and hasattr(chosen, "hint"):
+            line += f"; {chosen.hint(rest)}"
+        raise UserError(f"{line} (see movi {words} --help)") from None
 
 
 def _one_line(box: str) -> str:

@@ -84,3 +84,15 @@ def check_seed(seed: int) -> None:
     """A seed is an integer in [0, 2**63)."""
     if not 0 <= seed < 2**63:
         raise UserError(f"seed: {seed}, expected an integer in 0..2**63 - 1")
+
+
+def check_fraction(name: str, value: float) -> None:
+    """A share or a probability."""
+    if not 0 <= value <= 1:
+        raise UserError(f"{name}: {value!r}, expected a number in [0, 1]")
+
+
+def check_positive(name: str, value: float) -> None:
+    """A finite number above 0."""
+    if not 0 < value < float("inf"):
+        raise UserError(f"{name}: {value!r}, expected a number above 0")

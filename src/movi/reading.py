@@ -114,12 +114,14 @@ def read(file: Path, expected: type[T], largest: int = LARGEST) -> T:
     return checked(parsed(text(file, largest), str(file)), expected, str(file))
 
 
-def of_format(text: str, number: int, name: str) -> dict[str, Any]:
-    """The object in a text of JSON that names its format, without the name."""
+def of_format(text: str, numbers: int | tuple[int, ...], name: str) -> dict[str, Any]:
+    """The object in a text of JSON that names its format, one of these, without the name."""
+    numbers = (numbers,) if isinstance(numbers, int) else numbers
     data: dict[str, Any] = checked(parsed(text, name), dict[str, Any], name)
     found = data.pop("format", None)
-    if type(found) is not int or found != number:
-        raise UserError(f"{name}: format {found!r}, this version of movi reads {number}")
+    if type(found) is not int or found not in numbers:
+        readable = " and ".join(map(str, numbers))
+        raise UserError(f"{name}: format {found!r}, this version of movi reads {readable}")
     return data
 
 
@@ -162,7 +164,7 @@ def checked(data: Any, expected: Any, name: str) -> Any:
       expected: a type.
       name: of the file and the place in it, for the line.
     """
-    if expected is Any:
+    if expected is Any or (dataclasses.is_dataclass(data) and isinstance(data, expected)):
         return data
     origin, inner = get_origin(expected) or expected, get_args(expected)
     if origin in (Union, UnionType):

@@ -1,78 +1,171 @@
-"""The algorithms of *Momentum in Reinforcement Learning*, each as a regression target.
+"""The algorithms of *Momentum in Reinforcement Learning*, each as a regression target; momentum.
 
-An algorithm moves a table (or a network) towards a *target*: a pure function of the values at a
-state s, the action a, the reward r, the discount, the mixture rate β, and of what it reads at the
-successor s'. Here each is written once, on one example. Three engines evaluate it: exact planning
-(its expectation over s'), sampled planning (one s' per (s, a)) and deep learning (a minibatch).
+An algorithm derives a *policy* from a value, and moves the value towards a *target* that evaluates
+this policy. A target is a pure function of the values at a state s, the action a, the reward r, the
+discount, the mixture rate β, and of what it reads at the successor s'. Here each is written once,
+on one example. Three engines evaluate it: exact planning (its expectation over s'), sampled
+planning (one s' per (s, a)) and deep learning (a minibatch).
 
 A target has two parts, because it touches two places:
 
     ``bootstrap(next_values) -> v``                     what is read at s'
     ``backup(values, a, r, discount, v, beta) -> y``    the target, given that
 
-``v`` is a scalar or a tuple of scalars, its first entry the scheme's estimate of the value of s';
+``v`` is one value or a tuple of them, its first entry the scheme's estimate of the value of s';
 ``backup`` is affine in ``v``, so its expectation over s' is ``backup`` at the expectation of ``v``.
 
-``values`` maps a table's name to its rows at one state, ``[L, A]``: L lagged copies, newest first.
-For tables row 0 is the current iterate (q_{k−1} when q_k is computed) and row 1 the one before; for
-networks row 0 is the last synchronised copy (Q⁻) and row 1 the one before it.
+What a target sees of a state are its ``Values``: rows [L, A, …] by name, L lagged copies, newest
+first, and the ``preference`` [A] from which the policy is read. For tables row 0 is the current
+iterate (q_{k−1} when q_k is computed) and row 1 the one before; for networks row 0 is the last
+synchronised copy (Q⁻) and row 1 the one before it.
+
+**Momentum** changes what the policy is derived from: ``momentum(x)`` reads x's policy from an
+average h of its values instead of from q, and nothing else. ``momentum(AVI)`` is MoVI.
 
 ``discount`` is γ, or 0 when s' is terminal: there is no "done". Equations are cited by their labels
 in the paper's source (eq:movi, …), whose printed numbers differ between versions.
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 
-from movi.errors import UserError
+from movi.errors import UserError, check_fraction, check_positive
+from movi.values import NUMBER, Value
 
 Array = Any  # a JAX array or tracer, or a NumPy array
-Values = Mapping[str, Array]
+Rows = Mapping[str, Array]  # by a table's name, [L, A, …]
 
 
 class Target(NamedTuple):
     """What one table or network regresses to; see the module's text."""
 
-    bootstrap: Callable[[Values], Array | tuple[Array, ...]]
-    backup: Callable[[Values, Array, Array, Array, Array | tuple[Array, ...], Array], Array]
+    bootstrap: Callable[["Values"], Any]
+    backup: Callable[["Values", Array, Array, Array, Any, Array], Array]
 
-    def __call__(
+
+@dataclass(frozen=True, eq=False)
+class Algorithm:
+    """Which tables or networks there are, what each regresses to, and what the policy is read from.
+
+    Attributes:
+      name: as on the command line.
+      targets: the target of each table or network, by its name.
+      preference: the table or network from which the policy is read: in the targets, in acting, and
+        in the result.
+      lags: how many lagged copies of each table or network its targets read.
+      uses_beta: whether any target depends on β.
+      first_beta: the k of the first iteration in the schedule β_k of the tabular scheme: MoVI
+        averages with β_1 = 1/2 at its first iteration, SQL begins with weight 1/1, that is β = 0.
+      kinds: what the values of a table or network are, by its name; numbers if it is not named.
+      evaluates: whether q evaluates the policy, so that ``momentum`` applies.
+      reads_current: whether a target reads networks as they are now, not only their lagged copies.
+      double: whether the policy in the targets is read from the network as it is now. In a table
+        that is the newest copy.
+    """
+
+    name: str
+    targets: Mapping[str, Target]
+    preference: str = "q"
+    lags: int = 1
+    uses_beta: bool = False
+    first_beta: int = 1
+    kinds: Mapping[str, Value] = field(default_factory=dict)
+    evaluates: bool = True
+    reads_current: bool = False
+    double: bool = False
+
+    def kind(self, name: str) -> Value:
+        """What the values of a table or network are."""
+        return self.kinds.get(name, NUMBER)
+
+    def at(self, rows: Rows, current: Rows | None = None) -> "Values":
+        """What targets see of a state: its rows [L, A, …], and the current ones [A, …]."""
+        return Values(rows, current or {name: row[0] for name, row in rows.items()}, self)
+
+    def target(
         self,
-        values: Values,
+        name: str,
+        values: "Rows | Values",
         a: Array,
         r: Array,
         discount: Array,
-        next_values: Values,
+        next_values: "Rows | Values",
         beta: Array = 0.0,
     ) -> Array:
         """The target of one transition (s, a, r, s').
 
         Args:
-          values: the rows at s, each [L, A].
+          name: the table or network that is to regress to it.
+          values: the rows at s, each [L, A, …]; or what ``at`` made of them.
           a: the action, a scalar integer.
           r: the reward, a scalar.
           discount: γ, or 0 at a termination; a scalar.
-          next_values: the rows at s', each [L, A].
+          next_values: the same at s'.
           beta: the mixture rate β_k, a scalar.
+
+        >>> import numpy as np
+        >>> here, there = {"q": np.array([[1.0, 4.0]])}, {"q": np.array([[8.0, 6.0]])}
+        >>> float(AVI.target("q", here, 0, 3.0, 0.5, there))  # 3 + 0.5 · max(8, 6)
+        7.0
         """
-        rows = (*values.values(), *next_values.values())
-        chex.assert_rank([a, r, discount, beta, *rows], [0] * 4 + [2] * len(rows))
-        return self.backup(values, a, r, discount, self.bootstrap(next_values), beta)
+        here, there = (
+            given if isinstance(given, Values) else self.at(given)
+            for given in (values, next_values)
+        )
+        chex.assert_rank([a, r, discount, beta], [0] * 4)
+        for rows in (here.rows, there.rows):
+            ranks = [2 + len(self.kind(own).shape) for own in rows]
+            chex.assert_rank(list(rows.values()), ranks)
+        own = self.targets[name]
+        return own.backup(here, a, r, discount, own.bootstrap(there), beta)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """What a target sees of one state.
+
+    Attributes:
+      rows: by name, [L, A, …]: lagged copies, newest first; ``values["q"]`` for short.
+      current: by name, [A, …]: the networks as they are now, for algorithms that read them.
+      algorithm: whose values they are.
+    """
+
+    rows: Rows
+    current: Rows
+    algorithm: Algorithm
+
+    def __getitem__(self, name: str) -> Array:
+        """The rows of a table or network."""
+        return self.rows[name]
+
+    @property
+    def preference(self) -> Array:
+        """The row [A] from which the policy is read: expected values of q, or of h by momentum."""
+        name = self.algorithm.preference
+        row = self.current[name] if self.algorithm.double else self.rows[name][0]
+        return self.algorithm.kind(name).expectation(row)
+
+    @property
+    def greedy(self) -> Array:
+        """q(s, π(s)) with π greedy for the preference: max_a q(s, a) where that is q itself."""
+        q, algorithm = self.rows["q"][0], self.algorithm
+        if algorithm.preference == "q" and algorithm.kind("q") == NUMBER and not algorithm.double:
+            return jnp.max(q)
+        return q[jnp.argmax(self.preference)]
+
+
+# What is read at the successor -------------------------------------------------------------------
 
 
 def greedy_value(next_values: Values) -> Array:
-    """max_a q(s', a)."""
-    return jnp.max(next_values["q"][0])
-
-
-def momentum_value(next_values: Values) -> Array:
-    """q(s', π(s')) with π = G(h), the policy greedy with respect to the *average* h."""
-    return next_values["q"][0][jnp.argmax(next_values["h"][0])]
+    """q(s', π(s')): max_a q(s', a) for AVI; with π = G(h), greedy for the *average*, for MoVI."""
+    return next_values.greedy
 
 
 def two_greedy_values(next_values: Values) -> tuple[Array, Array]:
@@ -80,27 +173,16 @@ def two_greedy_values(next_values: Values) -> tuple[Array, Array]:
     return jnp.max(next_values["q"][0]), jnp.max(next_values["q"][1])
 
 
-def evaluation(values: Values, a: Array, r: Array, discount: Array, v: Array, beta: Array) -> Array:
+# What is made of it ------------------------------------------------------------------------------
+
+
+def evaluation(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
     """r + γ v(s'): AVI (eq:avi), DQN, and the q of MoVI (eq:movi) and of Momentum-DQN (Q̂)."""
-    del values, a, beta
-    return r + discount * v
+    del a, beta
+    return values.algorithm.kind("q").backup(r, discount, v)
 
 
-def averaging(values: Values, a: Array, r: Array, discount: Array, v: Array, beta: Array) -> Array:
-    """β h(s, a) + (1 − β)(r + γ v(s')): the h of MoVI (eq:movi) and of Momentum-DQN (Ĥ)."""
-    return beta * values["h"][0][a] + (1 - beta) * evaluation(values, a, r, discount, v, beta)
-
-
-def smoothing(rho: float) -> Callable[..., Array]:
-    """ρ h(s, a) + r + γ v(s'): the h of MoVI before it is made an average (Section 3)."""
-
-    def backup(values: Values, a: Array, r: Array, discount: Array, v: Array, beta: Array) -> Array:
-        return rho * values["h"][0][a] + evaluation(values, a, r, discount, v, beta)
-
-    return backup
-
-
-def speedy(values: Values, a: Array, r: Array, discount: Array, v: Array, beta: Array) -> Array:
+def speedy(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
     """Speedy Q-learning with 1/k = 1 − β: SQL (eq:sql-q) and Deep SQL.
 
     q¹ + (1 − β)(r + γ max q² − q¹) + β γ (max q¹ − max q²), with q¹ at (s, a) and the maxima at s'.
@@ -110,7 +192,7 @@ def speedy(values: Values, a: Array, r: Array, discount: Array, v: Array, beta: 
 
 
 def speedy_as_printed(
-    values: Values, a: Array, r: Array, discount: Array, v: Array, beta: Array
+    values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array
 ) -> Array:
     """Deep SQL as the appendix prints it: the sign of the last difference is reversed.
 
@@ -120,47 +202,59 @@ def speedy_as_printed(
     return q1 + (1 - beta) * (r + discount * v2 - q1) + beta * discount * (v2 - v1)
 
 
-def policy_programming(
-    values: Values, a: Array, r: Array, discount: Array, v: Array, beta: Array
-) -> Array:
-    """ψ(s, a) + r + γ max ψ(s') − max ψ(s): DPP-RL (eq:psi-dpp) and Deep DPP; q holds ψ."""
-    del beta
-    psi = values["q"][0]
-    return psi[a] + r + discount * v - jnp.max(psi)
-
-
-@dataclass(frozen=True, eq=False)
-class Algorithm:
-    """Which tables or networks there are, what each regresses to, and which one acts.
-
-    Attributes:
-      name: as on the command line.
-      targets: the target of each table or network, by its name.
-      acts_on: the table or network whose greedy policy acts and is the result.
-      lags: how many lagged copies of each table or network its targets read.
-      uses_beta: whether any target depends on β.
-      first_beta: the k of the first iteration in the schedule β_k of the tabular scheme: MoVI
-        averages with β_1 = 1/2 at its first iteration, SQL begins with weight 1/1, that is β = 0.
-    """
-
-    name: str
-    targets: Mapping[str, Target]
-    acts_on: str = "q"
-    lags: int = 1
-    uses_beta: bool = False
-    first_beta: int = 1
-
+# The algorithms ----------------------------------------------------------------------------------
 
 AVI = Algorithm("avi", MappingProxyType({"q": Target(greedy_value, evaluation)}))
 
-MOVI = Algorithm(
-    "movi",
-    MappingProxyType(
-        {"q": Target(momentum_value, evaluation), "h": Target(momentum_value, averaging)}
-    ),
-    acts_on="h",
-    uses_beta=True,
-)
+
+def momentum(
+    algorithm: Algorithm,
+    name: str | None = None,
+    *,
+    h_target: Literal["sample", "network"] = "sample",
+) -> Algorithm:
+    """The algorithm with its policy read from h, the average of its values, instead of from q.
+
+    h moves towards β h(s, a) + (1 − β) y, where y is what q moves towards (eq:movi, Ĥ). With
+    ``h_target="network"`` y is the value Q(s, a) of the network as it is now, instead of a fresh
+    sample ("Leverage the Average", appendix E.2).
+
+    >>> momentum(AVI).preference, momentum(AVI, "movi").name
+    ('h', 'movi')
+    >>> momentum(SQL)
+    Traceback (most recent call last):
+    movi.errors.UserError: momentum: sql has no value that only evaluates its policy ...
+    """
+    if "h" in algorithm.targets:
+        raise UserError(f"momentum: {algorithm.name} already has an average h, expected none")
+    if not algorithm.evaluates or set(algorithm.targets) != {"q"}:
+        raise UserError(
+            f"momentum: {algorithm.name} has no value that only evaluates its policy (its q "
+            "carries an average or a preference of its own), expected one such as avi or dqn"
+        )
+    if h_target not in ("sample", "network"):
+        raise UserError(f"h_target: {h_target!r}, expected 'sample' or 'network'")
+    q, kind = algorithm.targets["q"], algorithm.kind("q")
+
+    def average(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
+        if h_target == "network":
+            y = values.current["q"][a]
+        else:
+            y = q.backup(values, a, r, discount, v, beta)
+        return kind.mixture(beta, values["h"][0][a], y)
+
+    return replace(
+        algorithm,
+        name=f"momentum-{algorithm.name}" if name is None else name,
+        targets=MappingProxyType({"q": q, "h": Target(q.bootstrap, average)}),
+        preference="h",
+        uses_beta=True,
+        kinds=MappingProxyType({"q": kind, "h": kind}),
+        reads_current=algorithm.reads_current or h_target == "network",
+    )
+
+
+MOVI = momentum(AVI, "movi")
 
 
 def smoothed_value_iteration(rho: float) -> Algorithm:
@@ -172,12 +266,26 @@ def smoothed_value_iteration(rho: float) -> Algorithm:
     """
     if not 0 <= rho < float("inf"):
         raise UserError(f"rho: {rho!r}, expected a number of at least 0")
-    return Algorithm(
-        "movi-smoothed",
-        MappingProxyType(
-            {"q": Target(momentum_value, evaluation), "h": Target(momentum_value, smoothing(rho))}
-        ),
-        acts_on="h",
+
+    def sums(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
+        return rho * values["h"][0][a] + evaluation(values, a, r, discount, v, beta)
+
+    q = MOVI.targets["q"]
+    targets = MappingProxyType({"q": q, "h": Target(q.bootstrap, sums)})
+    return replace(MOVI, name="movi-smoothed", targets=targets, uses_beta=False)
+
+
+def double(algorithm: Algorithm, name: str | None = None) -> Algorithm:
+    """The algorithm with the policy of its targets read from the network as it is now.
+
+    ``double(DQN)`` is Double DQN: r + γ Q⁻(s', argmax Q(s')). In a table the network as it is now
+    is the newest copy, so that nothing changes.
+    """
+    return replace(
+        algorithm,
+        name=f"double-{algorithm.name}" if name is None else name,
+        reads_current=True,
+        double=True,
     )
 
 
@@ -192,12 +300,77 @@ def speedy_q_learning(sign: Literal["sql", "printed"] = "sql") -> Algorithm:
         lags=2,
         uses_beta=True,
         first_beta=0,
+        evaluates=False,
     )
 
 
 SQL = speedy_q_learning("sql")
 
-DPP = Algorithm("dpp", MappingProxyType({"q": Target(greedy_value, policy_programming)}))
+
+def mellowmax(x: Array, eta: float) -> Array:
+    """ln(mean_a exp(η x_a)) / η over the last axis, written so that nothing overflows."""
+    return (jax.nn.logsumexp(eta * x, -1) - jnp.log(x.shape[-1])) / eta
+
+
+def boltzmann(x: Array, eta: float) -> Array:
+    """⟨softmax(η x), x⟩ over the last axis."""
+    return jnp.sum(jax.nn.softmax(eta * x, -1) * x, -1)
+
+
+def dynamic_policy_programming(
+    eta: float | None = None, form: Literal["log-sum-exp", "boltzmann"] = "log-sum-exp"
+) -> Algorithm:
+    """DPP: ψ(s, a) + r + γ mψ(s') − mψ(s), where q holds ψ (eq:psi-dpp; Deep DPP).
+
+    Without η, m is the maximum: the greedy limit, which the paper's Deep DPP is. With a finite η
+    it is the mellowmax (log-sum-exp form), or ⟨softmax(ηψ), ψ⟩ (the form that Azar et al. analyse).
+    """
+    if eta is not None:
+        check_positive("eta", eta)
+    softened = {"log-sum-exp": mellowmax, "boltzmann": boltzmann}
+    if form not in softened:
+        raise UserError(f"form: {form!r}, expected one of {', '.join(softened)}")
+
+    def soft(psi: Array) -> Array:
+        return jnp.max(psi) if eta is None else softened[form](psi, eta)
+
+    def bootstrap(next_values: Values) -> Array:
+        return soft(next_values["q"][0])
+
+    def backup(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
+        del beta
+        psi = values["q"][0]
+        return psi[a] + r + discount * v - soft(psi)
+
+    targets = MappingProxyType({"q": Target(bootstrap, backup)})
+    return Algorithm("dpp", targets, evaluates=False)
+
+
+DPP = dynamic_policy_programming()
+
+
+def munchausen(alpha: float = 0.9, tau: float = 0.03, floor: float = -1.0) -> Algorithm:
+    """Munchausen value iteration (Vieillard, Pietquin, Geist 2020), M-VI(α, τ); q is its value.
+
+    r + α [τ ln π(a|s)]_{floor}^0 + γ Σ_b π(b|s') (q(s', b) − τ ln π(b|s')), π = softmax(q / τ): the
+    logarithm is clipped from below at ``floor``, which may be −∞.
+    """
+    check_fraction("alpha", alpha)
+    check_positive("tau", tau)
+    if not floor <= 0:
+        raise UserError(f"floor: {floor!r}, expected a number of at most 0")
+
+    def bootstrap(next_values: Values) -> Array:
+        log_pi = jax.nn.log_softmax(next_values.preference / tau)
+        return jnp.sum(jnp.exp(log_pi) * (next_values["q"][0] - tau * log_pi))
+
+    def backup(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
+        log_pi = jax.nn.log_softmax(values.preference / tau)[a]
+        bonus = alpha * jnp.clip(tau * log_pi, floor, 0.0)
+        return evaluation(values, a, r + bonus, discount, v, beta)
+
+    return Algorithm("munchausen", MappingProxyType({"q": Target(bootstrap, backup)}))
+
 
 SCHEMES: Mapping[str, Algorithm] = MappingProxyType(
     {algorithm.name: algorithm for algorithm in (AVI, MOVI, SQL, DPP)}

@@ -12,20 +12,25 @@ import rlax
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from movi.agents import compiled, deep_algorithm, make_learner, make_optimiser
+from movi.agents import compiled, make_learner, make_optimiser, options_of, regression
 from movi.agents.networks import MLP, ActionValues
 from movi.errors import UserError
 from movi.schedules import Constant, Heuristic, Mean, RateUpdates
-from movi.spaces import ObservationSpace
+from movi.spaces import ObservationSpace, Spaces
 from movi.transitions import Transition
 
 SPACE = ObservationSpace((3,), "float32")
 ACTIONS = 4
+SPACES = Spaces(SPACE, ACTIONS)
 ALGORITHMS = ("dqn", "momentum-dqn", "deep-sql", "deep-dpp")
 
 
 def network(hidden=(8,)):
     return ActionValues(SPACE, MLP(hidden), ACTIONS)
+
+
+def algorithm(name, **options):
+    return options_of(name, options).algorithm()
 
 
 def batches(m, b=6, seed=0, discount=None):
@@ -43,12 +48,11 @@ def batches(m, b=6, seed=0, discount=None):
 def learner_of(name, optimiser=None, beta=0.25, **options):
     return jitted(
         make_learner(
-            deep_algorithm(name),
+            regression(algorithm(name), **options),
             network(),
             optimiser or optax.sgd(1.0),
-            SPACE,
+            SPACES,
             beta=Constant(beta),
-            **options,
         )
     )
 
@@ -154,7 +158,11 @@ def test_one_momentum_dqn_update_of_both_networks_is_the_one_computed_by_hand():
 @pytest.mark.parametrize("sign", ["sql", "printed"])
 def test_a_deep_sql_update_reads_both_lagged_copies(sign):
     learner = make_learner(
-        deep_algorithm("deep-sql", sign), network(), optax.sgd(1.0), SPACE, beta=Constant(0.4)
+        regression(algorithm("deep-sql", sign=sign)),
+        network(),
+        optax.sgd(1.0),
+        SPACES,
+        beta=Constant(0.4),
     )
     state, batch = separated(learner), batches(1)
     after, _ = learner.update(state, batch, 1)
@@ -212,7 +220,7 @@ def test_the_loss_is_a_mean_over_the_batch_so_repeating_the_batch_changes_nothin
 
 
 def test_hubers_gradient_is_clipped_at_one():
-    from movi.agents.learner import huber, squared
+    from movi.agents.method import huber, squared
 
     errors = jnp.array([-5.0, -1.0, -0.5, 0.0, 0.5, 1.0, 5.0])
     np.testing.assert_allclose(jax.vmap(jax.grad(huber))(errors), np.clip(errors, -1, 1))
@@ -258,7 +266,9 @@ def test_a_shared_minibatch_is_the_same_one_for_both_networks():
 
 REFERENCES = {
     name: jitted(
-        make_learner(deep_algorithm(name), network(), optax.sgd(1.0), SPACE, beta=lambda beta: beta)
+        make_learner(
+            regression(algorithm(name)), network(), optax.sgd(1.0), SPACES, beta=lambda beta: beta
+        )
     )
     for name in ("momentum-dqn", "deep-sql")
 }
@@ -277,7 +287,7 @@ REFERENCES = {
 )
 def test_every_beta_schedule_follows_the_agent_step_in_integers(name, schedule, table):
     learner = jitted(
-        make_learner(deep_algorithm(name), network(), optax.sgd(1.0), SPACE, beta=schedule)
+        make_learner(regression(algorithm(name)), network(), optax.sgd(1.0), SPACES, beta=schedule)
     )
     state, batch = separated(REFERENCES[name]), batches(learner.minibatches)
     for step, beta in table.items():
@@ -404,7 +414,7 @@ def test_a_network_with_more_than_parameters_is_refused_in_one_line():
             return nn.Dense(4)(nn.BatchNorm(use_running_average=True)(x))
 
     learner = make_learner(
-        deep_algorithm("dqn"), Normalised(), optax.sgd(1.0), SPACE, beta=Constant(0.0)
+        regression(algorithm("dqn")), Normalised(), optax.sgd(1.0), SPACES, beta=Constant(0.0)
     )
     with pytest.raises(UserError, match="batch_stats"):
         learner.init(jax.random.key(0))

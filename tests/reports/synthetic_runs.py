@@ -11,7 +11,7 @@ middle, within iteration n/2: it keeps the first half of the curve.
 
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +129,7 @@ def write_sweep(folder: Path, cells: Sequence[tuple[str, Config, int]], name: st
                 "label": label,
                 "seeds": list(range(seeds)),
                 "together": 1,
-                "config": {k: v for k, v in asdict(config).items() if k != "seed"},
+                "config": {k: v for k, v in config.to_dict().items() if k != "seed"},
             }
             for label, config, seeds in cells
         ],
@@ -152,7 +152,7 @@ def write_betas(folder: Path, games: Sequence[str] = ("Asterix", "Zaxxon"), seed
     ramp = np.linspace(0, 1, ITERATIONS)
     for game in games:
         for label, (algorithm, changes, height) in options.items():
-            first = replace(atari_config(algorithm, game, 0), **changes)
+            first = atari_config(algorithm, game, 0).replace(**changes)
             cells.append((label, first, seeds))
             slug = label.replace("β=", "beta-").replace(" ", "-").strip("()").replace("(", "")
             for seed in range(seeds):

@@ -62,9 +62,9 @@ def test_what_an_iteration_counts(run: Run, expected: list[float]) -> None:
 def test_an_unfinished_run_is_shown_and_not_compared(tmp_path: Path) -> None:
     for seed, scores in enumerate([[1.0] * 5, [3.0] * 5]):
         synthetic.write_run(tmp_path / f"d{seed}", replace(SMALL, seed=seed), scores)
-        momentum = replace(SMALL, algorithm="momentum-dqn", seed=seed)
+        momentum = SMALL.replace(algorithm="momentum-dqn", seed=seed)
         synthetic.write_run(tmp_path / f"m{seed}", momentum, [4.0] * 5)
-    late = replace(SMALL, algorithm="momentum-dqn", seed=2)
+    late = SMALL.replace(algorithm="momentum-dqn", seed=2)
     synthetic.write_run(tmp_path / "late", late, [100.0, 100.0], status="running")
     results = only(tmp_path)
     assert results.count("momentum-dqn") == (3, 0, 1)
@@ -79,7 +79,7 @@ def test_an_unfinished_run_is_shown_and_not_compared(tmp_path: Path) -> None:
 
 def test_a_diverged_run_has_the_lowest_score_of_the_game_from_then_on(tmp_path: Path) -> None:
     synthetic.write_run(tmp_path / "d", SMALL, [2.0, 2.0, 1.0, 4.0, 6.0])
-    dpp = replace(SMALL, algorithm="deep-dpp")
+    dpp = SMALL.replace(algorithm="deep-dpp")
     synthetic.write_run(tmp_path / "p", dpp, [5.0, 5.0, 9.0], status="diverged", step=2_500)
     results = only(tmp_path)
     # The third iteration was not completed, so its 9 does not count: (5 + 5 + 1 + 1 + 1) / 5.
@@ -97,18 +97,22 @@ def test_a_diverged_run_has_the_lowest_score_of_the_game_from_then_on(tmp_path: 
 def test_labels_say_what_differs_and_nothing_else() -> None:
     base = Config("deep-sql", "CartPole-v1")
     assert derived_labels([base, replace(base, seed=3, save_every=7)]) == ["deep-sql"] * 2
-    assert derived_labels([replace(base, sign="printed")]) == ["deep-sql (printed)"]
-    # What an algorithm does not use is no difference; nor is what differs between games alone.
+    assert derived_labels([base.replace(sign="printed")]) == ["deep-sql (printed)"]
+    # What differs between games alone is no difference.
     dqn = Config("dqn", "CartPole-v1")
-    assert derived_labels([dqn, replace(dqn, beta=0.9, shared_batch=True)]) == ["dqn"] * 2
     assert derived_labels([dqn, replace(dqn, env="Acrobot-v1", steps=7)]) == ["dqn"] * 2
     modern = Config("dqn", "ALE/Pong-v5", **preset_fields("modern"))
     paper = Config("dqn", "ALE/Pong-v5", **preset_fields("paper"))
     assert derived_labels([modern, paper]) == ["dqn (modern)", "dqn"]
-    kappa = Config("momentum-dqn", "CartPole-v1", steps=100, kappa=5)
-    assert derived_labels([kappa, replace(kappa, kappa=50)]) == [
+    kappa = Config("momentum-dqn", "CartPole-v1", steps=100, options={"kappa": 5})
+    assert derived_labels([kappa, kappa.replace(kappa=50)]) == [
         "momentum-dqn",
         "momentum-dqn κ=50",
+    ]
+    munchausen = Config("munchausen-dqn", "CartPole-v1")
+    assert derived_labels([munchausen, munchausen.replace(tau=0.1)]) == [
+        "munchausen-dqn tau=0.03",
+        "munchausen-dqn tau=0.1",
     ]
 
 
@@ -130,7 +134,7 @@ def test_an_algorithm_is_compared_with_the_dqn_of_its_own_settings(tmp_path: Pat
 
 def test_other_settings_are_no_baseline(tmp_path: Path) -> None:
     synthetic.write_run(tmp_path / "d", SMALL, [1.0] * 5)
-    other = replace(SMALL, algorithm="momentum-dqn", learning_rate=0.5)
+    other = SMALL.replace(algorithm="momentum-dqn", learning_rate=0.5)
     synthetic.write_run(tmp_path / "m", other, [4.0] * 5)
     results = only(tmp_path)
     assert results.comparisons == {}
@@ -225,7 +229,7 @@ def test_deep_sql_is_judged_with_the_printed_sign_and_described_with_sqls(
     synthetic.write_atari(tmp_path, games=GAMES[:4], seeds=3)
     for game in GAMES[:4]:
         for seed in range(3):
-            config = replace(synthetic.atari_config("deep-sql", game, seed), sign="printed")
+            config = synthetic.atari_config("deep-sql", game, seed).replace(sign="printed")
             scores = synthetic.scores_of(game, seed, synthetic.SQL[game])
             synthetic.write_run(tmp_path / game / "printed" / str(seed), config, scores)
     results = only(tmp_path)
@@ -242,7 +246,7 @@ def test_the_opposite_data_give_the_opposite_verdict(tmp_path: Path) -> None:
             for algorithm, gain in (("dqn", 0.0), ("momentum-dqn", -0.5), ("deep-sql", 0.5)):
                 config = synthetic.atari_config(algorithm, game, seed)
                 if algorithm == "deep-sql":
-                    config = replace(config, sign="printed")
+                    config = config.replace(sign="printed")
                 scores = synthetic.scores_of(game, seed, gain)
                 synthetic.write_run(tmp_path / game / algorithm / str(seed), config, scores)
     results = only(tmp_path)
@@ -322,7 +326,7 @@ def test_a_high_beta_that_damages_zaxxon_is_what_the_paper_says(tmp_path: Path) 
     for beta, level in ((0.1, 50.0), (0.5, 80.0), (0.9, 60.0)):
         for seed in range(2):
             config = synthetic.atari_config("momentum-dqn", "Zaxxon", seed)
-            config = replace(config, beta_schedule="constant", beta=beta)
+            config = config.replace(beta_schedule="constant", beta=beta)
             scores = [level] * synthetic.ITERATIONS
             synthetic.write_run(tmp_path / str(beta) / str(seed), config, scores)
     verdict = beta_on(only(tmp_path), "Zaxxon")
@@ -338,7 +342,8 @@ def test_beta_on_a_game_of_which_the_paper_says_nothing_is_described(tmp_path: P
     for env in ("MinAtar/Asterix", "MinAtar/Breakout"):
         for beta, level in ((0.1, 5.0), (0.9, 8.0)):
             fields = {**preset_fields("minatar"), "steps": 200_000}
-            config = Config("momentum-dqn", env, **fields, beta_schedule="constant", beta=beta)
+            options = {"beta_schedule": "constant", "beta": beta}
+            config = Config("momentum-dqn", env, **fields, options=options)
             synthetic.write_run(tmp_path / env / str(beta), config, [level] * 4)
     results = only(tmp_path)
     assert about_beta(results) == (beta_elsewhere,)

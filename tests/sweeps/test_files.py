@@ -28,7 +28,7 @@ def test_the_file_says_everything_about_each_cell(tmp_path):
     cell = data["cells"][3]
     assert (cell["env"], cell["label"]) == ("MinAtar/Asterix", "momentum-dqn β=0.5")
     assert cell["seeds"] == [0, 1, 2, 3, 4]
-    assert (cell["config"]["beta"], cell["config"]["steps"]) == (0.5, 5_000_000)
+    assert (cell["config"]["options"]["beta"], cell["config"]["steps"]) == (0.5, 5_000_000)
 
 
 def stored(**changes):

@@ -9,6 +9,7 @@ import pytest
 pytest.importorskip("ale_py")
 
 from movi.agents.networks import MLP, ActionValues
+from movi.agents.options import MomentumDQN
 from movi.cli import main, parse
 from movi.envs import make_atari
 from movi.replay import FrameReplay, UniformReplay
@@ -162,10 +163,10 @@ def test_the_command_of_the_paper_is_the_papers_experiment():
         "learning_rate": 2.5e-4,
         "optimiser_epsilon": 1e-5,
         "reward_clip": 1.0,
-        "shared_batch": False,
         "timeouts_are_terminal": False,
     }
     assert {name: getattr(config, name) for name in expected} == expected
+    assert config.options == MomentumDQN(shared_batch=False)
     # An Atari game without a preset is the paper's, too.
     _, unnamed = parse(["train", "momentum-dqn", "--env", "ALE/Seaquest-v5"])
     assert unnamed == command

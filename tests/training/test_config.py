@@ -1,10 +1,10 @@
-import dataclasses
 import json
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from movi.agents.options import MomentumDQN
 from movi.errors import UserError
 from movi.training.config import Config
 from movi.training.presets import PRESETS, preset_fields
@@ -36,16 +36,17 @@ def test_the_preset_paper_is_dopamines_dqn_of_2019():
         "optimiser_epsilon": 1e-5,
         "loss": "huber",
         "reward_clip": 1.0,
-        "shared_batch": False,
         "timeouts_are_terminal": False,
-        "beta_schedule": "rate-updates",
     }
     assert {name: getattr(config, name) for name in expected} == expected
-    assert config.beta_of(2_500_000) == 0.5
+    assert config.beta_of is None
+    momentum = config.replace(algorithm="momentum-dqn", options={})
+    assert momentum.options == MomentumDQN("rate-updates", shared_batch=False, h_target="sample")
+    assert momentum.beta_of(2_500_000) == 0.5
 
 
 def test_the_preset_modern_differs_from_paper_in_optimiser_and_loss_only():
-    paper, modern = (dataclasses.asdict(config_of(name)) for name in ("paper", "modern"))
+    paper, modern = (config_of(name).to_dict() for name in ("paper", "modern"))
     changed = {name: modern[name] for name in modern if modern[name] != paper[name]}
     assert changed == {
         "preset": "modern",
@@ -58,12 +59,12 @@ def test_the_preset_modern_differs_from_paper_in_optimiser_and_loss_only():
 
 @pytest.mark.parametrize("preset", PRESETS)
 def test_saving_and_loading_five_times_changes_nothing(preset):
-    config = config_of(preset)
+    config = config_of(preset).replace(algorithm="momentum-dqn", options={})
     text = config.to_json()
     for _ in range(5):
         config = Config.from_json(config.to_json())
         assert config.to_json() == text
-    assert json.loads(text)["kappa"] is None  # what is derived is never written back
+    assert json.loads(text)["options"]["kappa"] is None  # what is derived is never written back
 
 
 @settings(max_examples=100, deadline=None)
@@ -75,8 +76,13 @@ def test_saving_and_loading_five_times_changes_nothing(preset):
     shared=st.booleans(),
 )
 def test_any_config_survives_its_json(steps, kappa, rate, hidden, shared):
-    config = config_of(
-        "control", steps=steps, kappa=kappa, learning_rate=rate, hidden=hidden, shared_batch=shared
+    config = Config(
+        "momentum-dqn",
+        "CartPole-v1",
+        steps=steps,
+        learning_rate=rate,
+        hidden=hidden,
+        options={"kappa": kappa, "shared_batch": shared},
     )
     assert Config.from_json(config.to_json()) == config
 
@@ -88,11 +94,17 @@ def test_any_config_survives_its_json(steps, kappa, rate, hidden, shared):
         ({"steps": 2**31}, "steps: 2147483648"),
         ({"gamma": 1.0}, r"gamma: 1, expected a number in \[0, 1\)"),
         ({"gamma": float("nan")}, "gamma: nan"),
-        ({"beta": 1.0}, "beta: 1.0"),
+        ({"options": {"beta": 1.0}}, "beta: 1.0"),
         ({"epsilon_final": -0.1}, "epsilon_final: -0.1"),
         ({"learning_rate": 0.0}, "learning_rate: 0.0"),
         ({"hidden": (64, 0)}, "hidden: "),
-        ({"kappa": 0}, "kappa: 0"),
+        ({"options": {"kappa": 0}}, "kappa: 0"),
+        ({"options": {"shared_batch": "yes"}}, "shared_batch: 'yes', expected true or false"),
+        ({"options": {"h_target": "both"}}, "h_target: 'both', expected one of sample, network"),
+        (
+            {"options": {"alpha": 0.9}},
+            "options: momentum-dqn has no 'alpha', expected some of beta_schedule, kappa, beta, ",
+        ),
         ({"seed": -1}, "seed: -1"),
         ({"learning_starts": 100, "replay_capacity": 100}, "learning would never start"),
         ({"n_step": 0}, "n_step: 0, expected an integer from 1"),
@@ -107,7 +119,7 @@ def test_any_config_survives_its_json(steps, kappa, rate, hidden, shared):
 )
 def test_a_wrong_value_is_one_line_that_names_it(fields, message):
     with pytest.raises(UserError, match=message) as error:
-        config_of("control", **fields)
+        Config("momentum-dqn", "CartPole-v1", **fields)
     assert "\n" not in str(error.value)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from movi.agents.registry import names
 from movi.training.config import Config
 from movi.training.train import train
 from tests.training.diagnostics import DIAGNOSTICS, GAMMA, OneState, vector
@@ -24,28 +25,59 @@ SETTINGS = {
 }
 
 
-@pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"])
+# The average takes its time to agree that equal actions are equal, the more so the larger α.
+SOONER = {"alpha": 0.5, "beta_schedule": "constant", "beta": 0.5}
+FAST = ("dqn", "momentum-dqn", "deep-sql", "deep-dpp", "momentum-munchausen-dqn")
+
+
+def algorithms(fast):
+    """Every registered algorithm with its options; those that are not fast go to the slow suite."""
+    cases = [(name, SOONER if name == "momentum-munchausen-dqn" else {}) for name in names()] + [
+        ("deep-dpp", {"eta": 10.0}),
+        ("deep-dpp", {"eta": 10.0, "form": "boltzmann"}),
+        ("momentum-dqn", {"h_target": "network"}),
+    ]
+    return [
+        pytest.param(
+            name,
+            options,
+            id="-".join([name, *map(str, options.values())]),
+            marks=() if name in fast and options in ({}, SOONER) else pytest.mark.slow,
+        )
+        for name, options in cases
+    ]
+
+
+def check_learned(result, observations, values, options):
+    """The values of every network, and what acts, against the closed form of the algorithm."""
+    assert result.status == "finished"
+    x, values = np.array(observations, np.float32)[:, None], np.array(values, float)
+    best, algorithm = np.max(values, axis=1), result.agent.about["algorithm"]
+    for name in result.agent.params:
+        learned = result.agent.values(x, name)
+        if algorithm == "deep-dpp":
+            # ψ tends to v* at the greedy actions, and to −∞ at the others.
+            np.testing.assert_allclose(learned.max(axis=1), best, atol=0.1)
+            chosen = np.take_along_axis(values, learned.argmax(axis=1)[:, None], axis=1)[:, 0]
+            np.testing.assert_array_equal(chosen, best)
+        elif algorithm.endswith("munchausen-dqn"):
+            # Other actions have α l₀ less: their gap exceeds 1, so that τ ln π is clipped at l₀.
+            less = options.get("alpha", 0.9) * (values < best[:, None])
+            np.testing.assert_allclose(learned, values - less, atol=0.1)
+        else:
+            np.testing.assert_allclose(learned, values, atol=0.1)
+
+
+@pytest.mark.parametrize(("algorithm", "options"), algorithms(FAST))
 @pytest.mark.parametrize(
     ("environment", "observations", "values"),
     DIAGNOSTICS,
     ids=[environment.__name__ for environment, _, _ in DIAGNOSTICS],
 )
-def test_learned_values_are_the_closed_form(environment, observations, values, algorithm):
-    result = train(Config(algorithm, "diagnostic", **SETTINGS), environment=vector([environment]))
-    assert result.status == "finished"
-    x = np.array(observations, np.float32)[:, None]
-    for name in result.agent.params:
-        learned = result.agent.values(x, name)
-        best = np.max(values, axis=1)
-        if algorithm == "deep-dpp":
-            # ψ tends to v* at the greedy actions, and to −∞ at the others.
-            np.testing.assert_allclose(learned.max(axis=1), best, atol=0.1)
-            chosen = np.take_along_axis(
-                np.array(values, float), learned.argmax(axis=1)[:, None], axis=1
-            )[:, 0]
-            np.testing.assert_array_equal(chosen, best)
-        else:
-            np.testing.assert_allclose(learned, values, atol=0.1)
+def test_learned_values_are_the_closed_form(environment, observations, values, algorithm, options):
+    config = Config(algorithm, "diagnostic", **SETTINGS, options=options)
+    result = train(config, environment=vector([environment]))
+    check_learned(result, observations, values, options)
 
 
 @pytest.mark.parametrize(

@@ -6,35 +6,19 @@ import pytest
 from movi.training.config import Config
 from movi.training.train import train
 from tests.training.jax_diagnostics import JAX_DIAGNOSTICS, one_state
-from tests.training.test_diagnostics import SETTINGS
+from tests.training.test_diagnostics import SETTINGS, algorithms, check_learned
 
 
-def slow(value):
-    return pytest.param(value, marks=pytest.mark.slow)
-
-
-@pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn", slow("deep-sql"), slow("deep-dpp")])
+@pytest.mark.parametrize(("algorithm", "options"), algorithms(("dqn", "momentum-dqn")))
 @pytest.mark.parametrize(
     ("environment", "observations", "values"),
     [case[1:] for case in JAX_DIAGNOSTICS],
     ids=[case[0] for case in JAX_DIAGNOSTICS],
 )
-def test_learned_values_are_the_closed_form(environment, observations, values, algorithm):
-    result = train(Config(algorithm, "diagnostic", **SETTINGS), environment=environment)
-    assert result.status == "finished"
-    x = np.array(observations, np.float32)[:, None]
-    for name in result.agent.params:
-        learned = result.agent.values(x, name)
-        best = np.max(values, axis=1)
-        if algorithm == "deep-dpp":
-            # ψ tends to v* at the greedy actions, and to −∞ at the others.
-            np.testing.assert_allclose(learned.max(axis=1), best, atol=0.1)
-            chosen = np.take_along_axis(
-                np.array(values, float), learned.argmax(axis=1)[:, None], axis=1
-            )[:, 0]
-            np.testing.assert_array_equal(chosen, best)
-        else:
-            np.testing.assert_allclose(learned, values, atol=0.1)
+def test_learned_values_are_the_closed_form(environment, observations, values, algorithm, options):
+    config = Config(algorithm, "diagnostic", **SETTINGS, options=options)
+    result = train(config, environment=environment)
+    check_learned(result, observations, values, options)
 
 
 @pytest.mark.parametrize(

@@ -4,14 +4,13 @@ import jax
 import numpy as np
 import pytest
 
-from movi.agents import deep_algorithm, make_network
 from movi.envs import HostedEnvironment
 from movi.envs.gymnax_env import make_gymnax
 from movi.replay import UniformReplay, device
 from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
-from movi.training.train import iteration_row, learner_of, network_spec
+from movi.training.train import default_learner, iteration_row
 from tests.training.jax_diagnostics import coin, episodic, one_state
 
 ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
@@ -20,9 +19,7 @@ ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
 def pair(config, environment, seeds=None, vectorised=True):
     """Both loops of a config."""
     spaces = environment.spaces
-    algorithm = deep_algorithm(config.algorithm, config.sign)
-    network = make_network(network_spec(config, spaces), spaces)
-    learner = learner_of(config, algorithm, network, None, spaces)
+    learner = default_learner(config, spaces)
     host = HostLoop(
         config,
         HostedEnvironment(environment, config.num_envs),

@@ -170,7 +170,7 @@ def test_the_minatar_preset_is_as_stated():
         "learning_rate": 2.5e-4,
         "optimiser_epsilon": 1e-5,
         "loss": "huber",
-        "kappa": None,
     }
+    assert config.options.kappa is None
     assert {name: getattr(config, name) for name in stated} == stated
     assert [config.beta_of(50_000 * n) for n in range(3)] == [0, 1 / 2, 2 / 3]  # κ = steps / 20

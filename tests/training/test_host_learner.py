@@ -2,10 +2,11 @@ import jax
 import numpy as np
 import optax
 
-from movi.agents import deep_algorithm, make_learner, make_optimiser
+from movi.agents import make_learner, make_optimiser, options_of, regression
 from movi.agents.networks import MLP, ActionValues
 from movi.schedules import RateUpdates
-from movi.spaces import ObservationSpace
+from movi.spaces import ObservationSpace, Spaces
+from movi.training.draws import INITIALISATION, key_of
 from movi.training.host_learner import HostLearner
 from movi.transitions import Transition
 
@@ -14,10 +15,10 @@ SPACE = ObservationSpace((4,), "float32")
 
 def learner():
     return make_learner(
-        deep_algorithm("momentum-dqn"),
+        regression(options_of("momentum-dqn").algorithm()),
         ActionValues(SPACE, MLP((32, 32)), 3),
         make_optimiser("adam", 1e-2, 1e-8),
-        SPACE,
+        Spaces(SPACE, 3),
         beta=RateUpdates(5),
     )
 
@@ -38,7 +39,7 @@ def batch(k):
 
 
 def test_held_back_updates_give_the_bits_of_updates_done_at_once():
-    lazy, eager = (HostLearner(learner(), jax.random.key(0)) for _ in range(2))
+    lazy, eager = (HostLearner(learner(), 0) for _ in range(2))
     observation = batch(99).observation[0]
     for k in range(1, 30):
         lazy.update(batch(k), k)
@@ -47,27 +48,27 @@ def test_held_back_updates_give_the_bits_of_updates_done_at_once():
         if k % 3 == 0:
             lazy.sync()
             eager.sync()
-        np.testing.assert_array_equal(lazy.act(observation), eager.act(observation))
+        np.testing.assert_array_equal(lazy.act(observation, k), eager.act(observation, k))
     for a, b in zip(jax.tree.leaves(lazy.state), jax.tree.leaves(eager.state)):
         np.testing.assert_array_equal(a, b)
     assert int(lazy.state.updates) == 29
 
 
 def test_acting_sees_every_update_before_it():
-    driven, pure = HostLearner(learner(), jax.random.key(0)), PURE
-    state = pure.init(jax.random.key(0))
+    driven, pure = HostLearner(learner(), 0), PURE
+    state = pure.init(key_of(0, INITIALISATION))
     observation = batch(99).observation[0]
     for k in range(1, 6):
         driven.update(batch(k), k)
         state, _ = pure.update(state, batch(k), k)
-        np.testing.assert_array_equal(driven.act(observation), pure.act(state, observation))
+        np.testing.assert_array_equal(driven.act(observation, k), pure.act(state, observation))
     for a, b in zip(jax.tree.leaves(driven.state.online), jax.tree.leaves(state.online)):
         np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-5)
 
 
 def test_means_are_over_the_updates_since_they_were_last_taken():
-    driven, pure = HostLearner(learner(), jax.random.key(0)), PURE
-    state, losses = pure.init(jax.random.key(0)), []
+    driven, pure = HostLearner(learner(), 0), PURE
+    state, losses = pure.init(key_of(0, INITIALISATION)), []
     assert driven.take_means()["loss_h"] is None
     for k in range(1, 9):
         driven.update(batch(k), k)
@@ -80,7 +81,7 @@ def test_means_are_over_the_updates_since_they_were_last_taken():
 
 
 def test_an_update_that_is_not_finite_is_not_part_of_the_means():
-    driven = HostLearner(learner(), jax.random.key(0))
+    driven = HostLearner(learner(), 0)
     driven.update(batch(1), 1)
     driven.update(batch(2)._replace(reward=np.full((2, 16), np.inf, np.float32)), 2)
     driven.update(batch(3), 3)
@@ -93,13 +94,13 @@ def test_any_optax_optimiser_can_be_used():
     chain = optax.chain(optax.clip_by_global_norm(1.0), optax.adamw(1e-3))
     driven = HostLearner(
         make_learner(
-            deep_algorithm("deep-sql"),
+            regression(options_of("deep-sql").algorithm()),
             ActionValues(SPACE, MLP((8,)), 3),
             chain,
-            SPACE,
+            Spaces(SPACE, 3),
             beta=RateUpdates(5),
         ),
-        jax.random.key(0),
+        0,
     )
     driven.update(jax.tree.map(lambda x: x[:1], batch(1)), 1)
     assert int(driven.state.updates) == 1

@@ -65,7 +65,7 @@ class Recorder:
     def sync(self):
         self.log.append(("sync", self.stored))
 
-    def act(self, observation):
+    def act(self, observation, tick):
         return np.zeros(len(observation), int)
 
     def diverged_at(self):
@@ -178,14 +178,14 @@ def test_epsilon_at_the_reference_steps_is_the_table():
 
 
 def test_beta_is_0_a_half_two_thirds_at_the_papers_kappa_and_a_twentieth_of_shorter_runs():
-    paper = Config("dqn", "x", steps=50_000_000)
-    short = Config("dqn", "x", steps=1_000)
+    paper = Config("momentum-dqn", "x", steps=50_000_000)
+    short = paper.replace(steps=1_000)
     for n in range(20):
         assert paper.beta_of(2_500_000 * n + 17) == n / (n + 1)
         assert short.beta_of(50 * n) == n / (n + 1)
-    assert Config("dqn", "x", beta_schedule="constant", beta=0.9).beta_of(123) == 0.9
-    assert Config("dqn", "x", beta_schedule="heuristic", kappa=10).beta_of(45) == 0.4
-    assert Config("dqn", "x", beta_schedule="mean").beta_of(3) == 0.75
+    assert short.replace(beta_schedule="constant", beta=0.9).beta_of(123) == 0.9
+    assert short.replace(beta_schedule="heuristic", kappa=10).beta_of(45) == 0.4
+    assert short.replace(beta_schedule="mean").beta_of(3) == 0.75
 
 
 def test_no_random_word_is_drawn_twice_and_seeds_differ():
@@ -204,7 +204,7 @@ def test_environment_seeds_are_distinct_and_differ_by_purpose():
     seeds = env_seeds(0, 50)
     assert len(set(seeds)) == 50
     assert seeds[:10] == env_seeds(0, 10)
-    assert not set(seeds) & set(env_seeds(0, 50, purpose=1))
+    assert not set(seeds) & set(env_seeds(0, 50, 1))
     assert not set(seeds) & set(env_seeds(1, 50))
 
 

@@ -166,14 +166,14 @@ def test_a_finished_run_is_read_from_its_files_and_trained_no_more(whole):
 def test_a_longer_run_is_the_one_that_was_longer_from_the_start(config, first, tmp_path):
     """130 steps end within an iteration, whose short row has to go; κ stays that of the first."""
     long = replace(config, steps=300)
-    train(replace(long, kappa=first // 20), tmp_path / "whole")
+    train(long.replace(kappa=first // 20), tmp_path / "whole")
     train(replace(config, steps=first), tmp_path / "longer")
     watcher = StopAt(10**9)
     result = train(long, tmp_path / "longer", watcher=watcher)
     assert f"kappa: stays {first // 20}, a twentieth of the first {first} steps" in watcher.lines
     assert result.step == 300
     assert_equal_runs(tmp_path / "longer", tmp_path / "whole")
-    assert read_config(tmp_path / "longer").kappa == first // 20
+    assert read_config(tmp_path / "longer").options.kappa == first // 20
     # The same request again: the run has ended. A shorter one is refused.
     assert train(long, tmp_path / "longer").loop is None
     with pytest.raises(UserError, match=f"steps: {first}, expected at least 300"):
@@ -183,7 +183,7 @@ def test_a_longer_run_is_the_one_that_was_longer_from_the_start(config, first, t
 @pytest.mark.parametrize("config", [slow(HOST), FUSED], ids=["host", "fused"])
 def test_a_run_whose_last_tick_was_cut_can_be_made_longer_too(config, tmp_path):
     """100 steps of 3 environments end within a tick, in which a longer run goes on learning."""
-    config = replace(config, num_envs=3, kappa=10)
+    config = config.replace(num_envs=3, kappa=10)
     train(config, tmp_path / "whole")
     train(replace(config, steps=100), tmp_path / "longer")
     train(config, tmp_path / "longer")

@@ -1,27 +1,57 @@
-"""Deep agents: the algorithms' declarations, networks, and the one generic learner."""
+"""Deep agents: the algorithms by name, networks, and the one generic learner.
 
-from movi.agents.agent import Agent, load, save
-from movi.agents.algorithms import DQN, MOMENTUM_DQN, deep_algorithm
-from movi.agents.learner import Learner, LearnerState, compiled, make_learner
-from movi.agents.networks import NetworkSpec, choose_network, make_network
-from movi.agents.optimisers import make_optimiser
-from movi.targets import Algorithm, Target
+Names are imported where they are first used: who only reads configs needs no networks.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from movi.agents.agent import Agent, load, save
+    from movi.agents.learner import Learner, LearnerState, compiled, make_learner
+    from movi.agents.method import Method, regression
+    from movi.agents.networks import NetworkSpec, choose_network, make_network
+    from movi.agents.optimisers import make_optimiser
+    from movi.agents.registry import options_of, register
+
+_HOMES = {
+    "Agent": "agent",
+    "Learner": "learner",
+    "LearnerState": "learner",
+    "Method": "method",
+    "NetworkSpec": "networks",
+    "choose_network": "networks",
+    "compiled": "learner",
+    "load": "agent",
+    "make_learner": "learner",
+    "make_network": "networks",
+    "make_optimiser": "optimisers",
+    "options_of": "registry",
+    "register": "registry",
+    "regression": "method",
+    "save": "agent",
+}
 
 __all__ = [
-    "DQN",
-    "MOMENTUM_DQN",
     "Agent",
-    "Algorithm",
     "Learner",
     "LearnerState",
+    "Method",
     "NetworkSpec",
-    "Target",
     "choose_network",
     "compiled",
-    "deep_algorithm",
     "load",
     "make_learner",
     "make_network",
     "make_optimiser",
+    "options_of",
+    "register",
+    "regression",
     "save",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(import_module(f"movi.agents.{_HOMES[name]}"), name)
+    raise AttributeError(f"module 'movi.agents' has no attribute {name!r}")

@@ -9,7 +9,7 @@ Loading executes nothing that the file contains.
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -24,9 +24,10 @@ from movi.errors import UserError
 from movi.files import file_to_write, write_aside, writing
 from movi.reading import checked, parsed, tensors
 from movi.spaces import Spaces
+from movi.values import NUMBER, Value, described, kind_of
 from movi.version import __version__
 
-FORMAT = 1
+FORMAT = 2  # 1: all values are numbers
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 LARGEST_SPACE = 10**8
 AGENT_FILE = "agent.safetensors"
@@ -37,38 +38,47 @@ class Agent:
 
     def __init__(
         self,
-        network: nn.Module,
+        networks: nn.Module | Mapping[str, nn.Module],
         params: Mapping[str, Any],
         spaces: Spaces,
         *,
         acts_on: str = "q",
+        kinds: Mapping[str, Value] | None = None,
         spec: NetworkSpec | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> None:
         """An agent.
 
         Args:
-          network: the flax module of all its networks.
+          networks: the flax module of all its networks, or one for each by name.
           params: the parameters of each network, by its name.
           spaces: what it sees and does.
           acts_on: the name of the network that acts.
-          spec: the network's description, if it is one of this package's.
+          kinds: what the values of its networks are, by name; numbers if it is not named.
+          spec: the networks' description, if they are this package's.
           about: what else its file should say (algorithm, env, step, config), of JSON's types.
         """
-        self.network, self.params, self.spaces = network, dict(params), spaces
+        self.networks: dict[str, nn.Module] = (
+            dict(networks) if isinstance(networks, Mapping) else dict.fromkeys(params, networks)
+        )
+        self.params, self.spaces, self.kinds = dict(params), spaces, dict(kinds or {})
         self.acts_on, self.spec, self.about = acts_on, spec, dict(about or {})
-        self._values = _values_of(network)
 
     def values(self, observation: Any, name: str | None = None) -> np.ndarray:
-        """The action values [A] of one observation, or [n, A] of n of them."""
+        """The expected action values [A] of one observation, or [n, A] of n of them."""
         single, batch = self._batch(observation)
-        params = self.params[self.acts_on if name is None else name]
-        values = np.asarray(self._values(params, batch))
+        name = self.acts_on if name is None else name
+        values_of = _values_of(self.networks[name], self.kinds.get(name, NUMBER))
+        values = np.asarray(values_of(self.params[name], batch))
         return values[0] if single else values
+
+    def actions(self, observation: Any) -> np.ndarray:
+        """The greedy action of one observation, or of n of them, counted from 0."""
+        return np.argmax(self.values(observation), axis=-1)
 
     def act(self, observation: Any) -> Any:
         """The greedy action of one observation (an int), or of n of them (an array)."""
-        actions = np.argmax(self.values(observation), axis=-1) + self.spaces.first_action
+        actions = self.actions(observation) + self.spaces.first_action
         return int(actions) if actions.ndim == 0 else actions
 
     def _batch(self, observation: Any) -> tuple[bool, np.ndarray]:
@@ -83,17 +93,19 @@ class Agent:
         )
 
 
-def _values_of(network: nn.Module) -> Any:
-    """The network's values, compiled once for equal networks."""
+def _values_of(network: nn.Module, kind: Any) -> Any:
+    """The network's expected values, compiled once for equal networks."""
     try:
-        return _compiled(network)
+        return _compiled(network, kind)
     except TypeError:  # a module of the user's that cannot be hashed
-        return _compiled.__wrapped__(network)
+        return _compiled.__wrapped__(network, kind)
 
 
 @lru_cache(maxsize=16)
-def _compiled(network: nn.Module) -> Any:
-    return jax.jit(lambda params, x: network.apply({"params": params}, x))
+def _compiled(network: nn.Module, kind: Value) -> Any:
+    return jax.jit(
+        lambda params, x: kind.expectation(kind.read(network.apply({"params": params}, x)))
+    )
 
 
 def save(agent: Agent, path: str | Path) -> None:
@@ -111,22 +123,24 @@ def encoded(agent: Agent) -> bytes:
         key: np.asarray(leaf) for key, leaf in flatten_dict(dict(agent.params), sep="/").items()
     }
     header = {
-        "format": FORMAT,
+        "format": FORMAT if agent.kinds else 1,
         "version": __version__,
         "acts_on": agent.acts_on,
         "network": None if agent.spec is None else asdict(agent.spec),
         "spaces": agent.spaces.to_json(),
+        "kinds": {name: described(kind) for name, kind in agent.kinds.items()},
         "about": agent.about,
     }
     return to_bytes(arrays, metadata={"movi": json.dumps(header, sort_keys=True)})
 
 
-def load(path: str | Path, network: nn.Module | None = None) -> Agent:
+def load(path: str | Path, network: nn.Module | Mapping[str, nn.Module] | None = None) -> Agent:
     """The agent of a file, or of a run directory.
 
     Args:
       path: an agent's file, or a run directory that holds one.
-      network: the flax module, needed when the agent was trained with one of your own.
+      network: the flax module, needed when the agent was trained with one of your own; or one for
+        each network, by name.
     """
     file = Path(path) / AGENT_FILE if Path(path).is_dir() else Path(path)
     if not file.is_file():
@@ -136,16 +150,26 @@ def load(path: str | Path, network: nn.Module | None = None) -> Agent:
     if network is None and spec is None:
         raise UserError(f"{file}: trained with a network of your own: load(FILE, network=…)")
     try:
+        kinds = {name: kind_of(own, f"kinds: {name}") for name, own in header.kinds.items()}
         if network is None:
             assert spec is not None
-            network = make_network(spec, spaces)
-        _check_parameters(file, network, params, spaces)
+            network = {n: make_network(spec, spaces, kinds.get(n, NUMBER)) for n in params}
+        networks = network if isinstance(network, Mapping) else dict.fromkeys(params, network)
+        _check_parameters(file, networks, params, spaces)
     except UserError:
         raise
     except Exception as error:  # whatever flax and JAX say to a description that makes no sense
         reason = " ".join(str(error).split())[:200]
         raise UserError(f"{file}: its network cannot be built: {reason}") from None
-    return Agent(network, params, spaces, acts_on=header.acts_on, spec=spec, about=header.about)
+    return Agent(
+        networks,
+        params,
+        spaces,
+        acts_on=header.acts_on,
+        kinds=kinds,
+        spec=spec,
+        about=header.about,
+    )
 
 
 @dataclass(frozen=True)
@@ -157,6 +181,7 @@ class _Header:
     spaces: Spaces
     about: dict[str, Any]
     network: NetworkSpec | None
+    kinds: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if self.format > FORMAT:
@@ -190,15 +215,17 @@ def _read(file: Path) -> tuple[_Header, dict[str, Any]]:
 
 
 def _check_parameters(
-    file: Path, network: nn.Module, params: Mapping[str, Any], spaces: Spaces
+    file: Path, networks: Mapping[str, Any], params: Mapping[str, Any], spaces: Spaces
 ) -> None:
-    expected = jax.eval_shape(
-        network.init,
-        jax.random.key(0),
-        jax.ShapeDtypeStruct((1, *spaces.observation.shape), spaces.observation.dtype),
-    )["params"]
-    known = {key: (leaf.shape, leaf.dtype) for key, leaf in flatten_dict(expected, sep="/").items()}
     for name, tree in params.items():
+        expected = jax.eval_shape(
+            networks[name].init,
+            jax.random.key(0),
+            jax.ShapeDtypeStruct((1, *spaces.observation.shape), spaces.observation.dtype),
+        )["params"]
+        known = {
+            key: (leaf.shape, leaf.dtype) for key, leaf in flatten_dict(expected, sep="/").items()
+        }
         arrays = flatten_dict(tree, sep="/")
         if {key: (leaf.shape, leaf.dtype) for key, leaf in arrays.items()} != known:
             raise UserError(f"{file}: the parameters of {name!r} do not fit its network")

@@ -1,31 +1,30 @@
-"""The one learner: DQN's machinery with the targets of any ``Algorithm`` in it.
+"""The one learner: a method's networks, their lagged copies and optimisers, moved step by step.
 
-A learner is four pure functions. Each network of the algorithm (q; or q and h) has an online copy,
-L lagged copies and an optimiser state of its own; each update moves every online network one
-optimiser step towards its own target, evaluated on the lagged copies only:
-
-    θ_i ← θ_i − optimiser(∇ mean_B loss(network_i(s; θ_i)[a] − target_i(lagged, s, a, r, s', β)))
-
-Every algorithm of the paper is this with other targets: there is no other update in the package.
+A learner is a few pure functions. Each network has an online copy, lagged copies and an optimiser
+state of its own; each update moves every online network one optimiser step down its own loss.
 """
 
+import hashlib
+import re
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 
+from movi.agents.method import Apply, Context, Method, Networks
 from movi.errors import UserError
 from movi.schedules import Schedule
-from movi.spaces import ObservationSpace
-from movi.targets import Algorithm
+from movi.spaces import Spaces
 from movi.transitions import Transition
 
 Array = Any
 Params = Any
-Loss = Literal["huber", "squared"]
 
 
 class LearnerState(NamedTuple):
@@ -48,206 +47,222 @@ class LearnerState(NamedTuple):
 
 
 class Learner(NamedTuple):
-    """An algorithm made learnable; each function is pure and maps over seeds.
+    """A method made learnable; each function is pure and maps over seeds.
 
     Attributes:
       init: ``init(key) -> state``.
-      update: ``update(state, batches, step) -> (state, metrics)``. ``batches`` is a ``Transition``
-        of arrays [M, B, ...] with M = ``minibatches``; ``step`` is the agent step, for β.
-        ``metrics`` has each network's loss and mean value of the actions taken.
+      update: ``update(state, batches, step, key=None) -> (state, metrics)``. ``batches`` is a
+        ``Transition`` of arrays [M, B, ...] with M = ``minibatches``; ``step`` is the agent step,
+        for β. ``metrics`` has each network's loss, and what the method shows.
       sync: ``sync(state) -> state``: the online networks become the newest lagged copies, and each
-        older copy moves back by one.
-      act: ``act(state, observations [n, ...]) -> actions [n]``, greedy.
-      values: ``values(state, observations [n, ...]) -> {name: [n, A]}`` of the online networks.
-      minibatches: how many minibatches an update takes: one per network, or one shared.
+        older copy moves back by one; but for networks whose copies follow by Polyak averaging.
+      act: ``act(state, observations [n, ...], key=None) -> actions [n]``.
+      minibatches: how many minibatches an update takes.
+      metrics: the names of an update's metrics, in order.
     """
 
     init: Callable[[Array], LearnerState]
-    update: Callable[[LearnerState, Transition, Array], tuple[LearnerState, dict[str, Array]]]
+    update: Callable[..., tuple[LearnerState, dict[str, Array]]]
     sync: Callable[[LearnerState], LearnerState]
-    act: Callable[[LearnerState, Array], Array]
-    values: Callable[[LearnerState, Array], dict[str, Array]]
+    act: Callable[..., Array]
     minibatches: int
+    metrics: tuple[str, ...]
 
 
-def huber(error: Array) -> Array:
-    """½ e² for |e| ≤ 1, |e| − ½ beyond: its gradient is clipped at 1."""
-    return optax.losses.huber_loss(error, delta=1.0)
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What a learner is made of."""
 
-
-def squared(error: Array) -> Array:
-    """e², without ½."""
-    return jnp.square(error)
-
-
-LOSSES: Mapping[str, Callable[[Array], Array]] = {"huber": huber, "squared": squared}
+    method: Method
+    modules: Mapping[str, nn.Module]
+    optimisers: Mapping[str, optax.GradientTransformation]
+    spaces: Spaces
+    beta: Schedule
 
 
 def make_learner(
-    algorithm: Algorithm,
-    network: nn.Module,
-    optimiser: optax.GradientTransformation,
-    space: ObservationSpace,
+    method: Method,
+    network: nn.Module | Mapping[str, nn.Module],
+    optimiser: optax.GradientTransformation | Mapping[str, optax.GradientTransformation],
+    spaces: Spaces,
     *,
     beta: Schedule,
-    loss: Loss | Callable[[Array], Array] = "huber",
-    shared_batch: bool = False,
-    reward_clip: float | None = None,
 ) -> Learner:
-    """A learner of this algorithm.
+    """A learner of this method.
 
     Args:
-      algorithm: the networks, their targets, which one acts, how many lagged copies there are.
-      network: any flax module from observations [B, ...] in their own dtype to values [B, A]. All
-        networks of the algorithm have this structure; each is initialised by a key of its own.
-      optimiser: any optax transformation; each network has its own state of it.
-      space: what one observation is.
+      method: the losses, the policy and the lagged copies.
+      network: any flax module from observations [B, ...] in their own dtype to outputs [B, A, …],
+        for all networks, or one for each by name; each is initialised by a key of its own.
+      optimiser: any optax transformation, or one for each network by name; each network has its own
+        state of it.
+      spaces: what is seen and done.
       beta: β as a function of the agent step.
-      loss: of the error, "huber" or "squared" or a function of arrays; the mean over the minibatch
-        is minimised.
-      shared_batch: one minibatch for all networks instead of one for each.
-      reward_clip: learn from rewards clipped to ± this.
     """
-    if isinstance(loss, str) and loss not in LOSSES:
-        raise UserError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}")
-    loss_of = LOSSES[loss] if isinstance(loss, str) else loss
-    names = tuple(algorithm.targets)
-    minibatches = 1 if shared_batch else len(names)
+    names = tuple(method.networks)
+    modules = network if isinstance(network, Mapping) else dict.fromkeys(names, network)
+    optimisers = optimiser if isinstance(optimiser, Mapping) else dict.fromkeys(names, optimiser)
+    parts = _Parts(method, modules, optimisers, spaces, beta)
+    return Learner(
+        init=partial(_init, parts),
+        update=partial(_update, parts),
+        sync=partial(_sync, parts),
+        act=partial(_act, parts),
+        minibatches=method.minibatches,
+        metrics=(*(f"loss_{name}" for name in names), *method.shown),
+    )
 
-    def apply(params: Params, observation: Array) -> Array:
-        return network.apply({"params": params}, observation)
 
-    def lagged_rows(params: Params, observation: Array) -> Array:
-        """The values of all lagged copies, [B, L, A]."""
-        copies = [jax.tree.map(lambda p, i=i: p[i], params) for i in range(algorithm.lags)]
-        return jnp.stack([apply(copy, observation) for copy in copies], axis=1)
-
-    def init(key: Array) -> LearnerState:
-        example = space.zeros(1)
-        online, lagged, states = {}, {}, {}
-        for name, k in zip(names, jax.random.split(key, len(names))):
-            variables = network.init(k, example)
-            if set(variables) != {"params"}:
-                raise UserError(
-                    f"network: has variables {sorted(variables)}, expected parameters only"
-                )
-            online[name] = variables["params"]
+def _init(parts: _Parts, key: Array) -> LearnerState:
+    online, lagged, states = {}, {}, {}
+    networks = parts.method.networks
+    for (name, following), own in zip(networks.items(), jax.random.split(key, len(networks))):
+        example = parts.method.inputs.get(name, lambda spaces: (spaces.observation.zeros(1),))
+        variables = parts.modules[name].init(own, *example(parts.spaces))
+        if set(variables) != {"params"}:
+            raise UserError(f"network: has variables {sorted(variables)}, expected parameters only")
+        online[name] = variables["params"]
+        if following.copies:
             lagged[name] = jax.tree.map(
-                lambda p: jnp.stack([p] * algorithm.lags), variables["params"]
+                lambda p, n=following.copies: jnp.stack([p] * n), variables["params"]
             )
-            states[name] = optimiser.init(variables["params"])
-        return LearnerState(online, lagged, states, jnp.int32(0), jnp.int32(0))
+        states[name] = parts.optimisers[name].init(variables["params"])
+    return LearnerState(online, lagged, states, jnp.int32(0), jnp.int32(0))
 
-    def targets(lagged: dict[str, Params], batches: Transition, step: Array) -> list[Array]:
-        """Each network's targets, [B], on its own minibatch."""
-        m, b = batches.action.shape
-        # All minibatches' next states in one go: one large product instead of several small ones.
-        flat = batches.next_observation.reshape(m * b, *batches.next_observation.shape[2:])
-        next_rows = {
-            name: lagged_rows(lagged[name], flat).reshape(m, b, algorithm.lags, -1)
-            for name in names
-        }
-        # What no target reads of these is never computed: it is dead code to the compiler.
-        rows = [
-            {name: lagged_rows(lagged[name], batches.observation[j]) for name in names}
-            for j in range(m)
-        ]
-        reward = batches.reward.astype(jnp.float32)
-        if reward_clip is not None:
-            reward = jnp.clip(reward, -reward_clip, reward_clip)
-        mixture = jnp.asarray(beta(step), jnp.float32)
-        result = []
-        for i, name in enumerate(names):
-            j = i % m
-            result.append(
-                jax.vmap(algorithm.targets[name].__call__, in_axes=(0, 0, 0, 0, 0, None))(
-                    rows[j],
-                    batches.action[j],
-                    reward[j],
-                    batches.discount[j],
-                    {other: next_rows[other][j] for other in names},
-                    mixture,
-                )
-            )
-        return result
 
-    def move(
-        online: dict[str, Params], states: dict[str, Any], gradients: dict[str, Params]
-    ) -> tuple[dict[str, Params], dict[str, Any]]:
-        """One optimiser step of each network."""
-        moved = {}
-        for name in names:
-            change, state = optimiser.update(gradients[name], states[name], online[name])
-            moved[name] = optax.apply_updates(online[name], change), state
-        return {name: moved[name][0] for name in names}, {name: moved[name][1] for name in names}
+def networks_of(
+    modules: Mapping[str, nn.Module],
+    online: Mapping[str, Params],
+    frozen: Mapping[str, Params],
+    lagged: Mapping[str, Params],
+) -> Networks:
+    """The networks with their parameters; lagged leaves are [L, ...]."""
 
-    def mended(online: dict[str, Params], lagged: dict[str, Params]) -> dict[str, Params]:
-        """What is not finite, replaced by the newest lagged copy."""
+    def applied(name: str, params: Params) -> Apply:
+        return lambda *inputs: modules[name].apply({"params": params}, *inputs)
+
+    def copies(name: str, params: Params) -> tuple[Apply, ...]:
+        count = len(jax.tree.leaves(params)[0])
+        return tuple(applied(name, jax.tree.map(lambda p, i=i: p[i], params)) for i in range(count))
+
+    return Networks(
+        {name: applied(name, params) for name, params in online.items()},
+        {name: applied(name, params) for name, params in frozen.items()},
+        {name: copies(name, params) for name, params in lagged.items()},
+    )
+
+
+def _gradients(
+    parts: _Parts, state: LearnerState, batches: Transition, context: Context
+) -> tuple[dict[str, Params], dict[str, Array], dict[str, Array]]:
+    """Each network's gradient and loss, and what the method shows."""
+
+    def objective(online: dict[str, Params]) -> tuple[Array, Any]:
+        networks = networks_of(parts.modules, online, state.online, state.lagged)
+        losses, shown = parts.method.losses(networks, batches, context)
+        costs = {name: jnp.mean(losses[name]) for name in parts.method.networks}
+        # Each loss has a gradient for its own network alone: others enter it frozen or lagged.
+        return sum(costs.values()), (costs, {name: jnp.mean(x) for name, x in shown.items()})
+
+    gradients, (costs, shown) = jax.grad(objective, has_aux=True)(state.online)
+    return gradients, costs, shown
+
+
+def _move(
+    parts: _Parts,
+    online: dict[str, Params],
+    states: dict[str, Any],
+    gradients: dict[str, Params],
+) -> tuple[dict[str, Params], dict[str, Any]]:
+    """One optimiser step of each network."""
+    moved = {}
+    for name, optimiser in parts.optimisers.items():
+        change, state = optimiser.update(gradients[name], states[name], online[name])
+        moved[name] = optax.apply_updates(online[name], change), state
+    return {name: own[0] for name, own in moved.items()}, {n: own[1] for n, own in moved.items()}
+
+
+def _mended(online: dict[str, Params], lagged: dict[str, Params]) -> dict[str, Params]:
+    """What is not finite, replaced by the newest lagged copy (by 0 where there is none)."""
+
+    def mended(name: str, own: Params) -> Params:
+        if name not in lagged:
+            return jax.tree.map(lambda new: jnp.where(jnp.isfinite(new), new, 0), own)
         return jax.tree.map(
-            lambda new, old: jnp.where(jnp.isfinite(new), new, old[0]), online, lagged
+            lambda new, old: jnp.where(jnp.isfinite(new), new, old[0]), own, lagged[name]
         )
 
-    def update(
-        state: LearnerState, batches: Transition, step: Array
-    ) -> tuple[LearnerState, dict[str, Array]]:
-        gradients, metrics = {}, {}
-        finite = state.diverged_at == 0
-        regressions = zip(names, targets(state.lagged, batches, step))
-        for i, (name, target) in enumerate(regressions):
-            j = i % minibatches
+    return {name: mended(name, own) for name, own in online.items()}
 
-            def objective(
-                params: Params, j: int = j, target: Array = target
-            ) -> tuple[Array, Array]:
-                values = apply(params, batches.observation[j])
-                taken = jnp.take_along_axis(values, batches.action[j][:, None], axis=1)[:, 0]
-                return jnp.mean(loss_of(taken - jax.lax.stop_gradient(target))), jnp.mean(taken)
 
-            (cost, value), gradients[name] = jax.value_and_grad(objective, has_aux=True)(
-                state.online[name]
+def _update(
+    parts: _Parts, state: LearnerState, batches: Transition, step: Array, key: Array | None = None
+) -> tuple[LearnerState, dict[str, Array]]:
+    context = Context(jnp.asarray(parts.beta(step), jnp.float32), step, key)
+    gradients, costs, shown = _gradients(parts, state, batches, context)
+    finite = state.diverged_at == 0
+    for name, cost in costs.items():
+        finite &= jnp.isfinite(cost) & _all_finite(gradients[name])
+    # A branch moves the parameters in place; a choice between the old and the new ones would
+    # copy all of them, at a third of an update's time.
+    online, states = jax.lax.cond(
+        finite,
+        partial(_move, parts),
+        lambda online, states, _: (online, states),
+        state.online,
+        state.optimiser,
+        gradients,
+    )
+    finite &= _all_finite(online)  # an optimiser can spoil finite gradients
+    # A loop of at most one round: a branch would copy the parameters on the usual way too.
+    online, _ = jax.lax.while_loop(
+        lambda carry: carry[1],
+        lambda carry: (_mended(carry[0], state.lagged), jnp.zeros_like(carry[1])),
+        (online, ~finite & (state.diverged_at == 0)),
+    )
+    moved = LearnerState(
+        online=online,
+        lagged=_followed(parts, online, state.lagged, finite),
+        optimiser=states,
+        updates=state.updates + finite,
+        diverged_at=jnp.where(
+            finite | (state.diverged_at > 0), state.diverged_at, jnp.asarray(step, jnp.int32)
+        ),
+    )
+    return moved, {**{f"loss_{name}": cost for name, cost in costs.items()}, **shown}
+
+
+def _followed(
+    parts: _Parts, online: dict[str, Params], lagged: dict[str, Params], finite: Array
+) -> dict[str, Params]:
+    """The lagged copies after an update: those that follow by Polyak averaging have moved."""
+    result = dict(lagged)
+    for name, following in parts.method.networks.items():
+        if following.polyak is not None:
+            share = jnp.where(finite, following.polyak, 0.0)
+            result[name] = jax.tree.map(
+                lambda new, old, share=share: old + share * (new[None] - old),
+                online[name],
+                lagged[name],
             )
-            finite &= jnp.isfinite(cost) & _all_finite(gradients[name])
-            metrics[f"loss_{name}"], metrics[f"mean_{name}"] = cost, value
-        # A branch moves the parameters in place; a choice between the old and the new ones would
-        # copy all of them, at a third of an update's time.
-        online, states = jax.lax.cond(
-            finite,
-            move,
-            lambda online, states, _: (online, states),
-            state.online,
-            state.optimiser,
-            gradients,
+    return result
+
+
+def _sync(parts: _Parts, state: LearnerState) -> LearnerState:
+    lagged = {
+        name: jax.tree.map(
+            lambda new, old: jnp.concatenate([new[None], old[:-1]]), state.online[name], own
         )
-        finite &= _all_finite(online)  # an optimiser can spoil finite gradients
-        # A loop of at most one round: a branch would copy the parameters on the usual way too.
-        online, _ = jax.lax.while_loop(
-            lambda carry: carry[1],
-            lambda carry: (mended(carry[0], state.lagged), jnp.zeros_like(carry[1])),
-            (online, ~finite & (state.diverged_at == 0)),
-        )
-        return LearnerState(
-            online=online,
-            lagged=state.lagged,
-            optimiser=states,
-            updates=state.updates + finite,
-            diverged_at=jnp.where(
-                finite | (state.diverged_at > 0), state.diverged_at, jnp.asarray(step, jnp.int32)
-            ),
-        ), metrics
+        if parts.method.networks[name].polyak is None
+        else own
+        for name, own in state.lagged.items()
+    }
+    return state._replace(lagged=lagged)
 
-    def sync(state: LearnerState) -> LearnerState:
-        lagged = jax.tree.map(
-            lambda new, old: jnp.concatenate([new[None], old[:-1]]), state.online, state.lagged
-        )
-        return state._replace(lagged=lagged)
 
-    def act(state: LearnerState, observation: Array) -> Array:
-        return jnp.argmax(apply(state.online[algorithm.acts_on], observation), axis=-1)
-
-    def values(state: LearnerState, observation: Array) -> dict[str, Array]:
-        return {name: apply(state.online[name], observation) for name in names}
-
-    return Learner(init, update, sync, act, values, minibatches)
+def _act(parts: _Parts, state: LearnerState, observation: Array, key: Array | None = None) -> Array:
+    networks = networks_of(parts.modules, state.online, state.online, state.lagged)
+    return parts.method.policy(networks, observation, key)
 
 
 def _all_finite(tree: Any) -> Array:
@@ -258,6 +273,32 @@ def _all_finite(tree: Any) -> Array:
     return jnp.all(jnp.stack([jnp.all(jnp.isfinite(sum)) for sum in sums]))
 
 
+def fingerprint(learner: Learner, spaces: Spaces) -> str:
+    """A digest of what updating and acting compute: losses, networks, optimisers, β, the policy.
+
+    Two learners with the same digest train alike. One version of JAX always gives the same.
+    """
+    shape, dtype = spaces.observation.shape, spaces.observation.dtype
+    m, b = learner.minibatches, 2
+    seen = jax.ShapeDtypeStruct((m, b, *shape), dtype)
+    number = jax.ShapeDtypeStruct((m, b), jnp.float32)
+    action = jax.ShapeDtypeStruct((m, b), jnp.int32)
+    batches = Transition(seen, action, number, number, seen)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    state = jax.eval_shape(learner.init, key)
+    step = jax.ShapeDtypeStruct((), jnp.int32)
+    digest = hashlib.sha256()
+    for traced in (
+        jax.make_jaxpr(learner.update)(state, batches, step, key),
+        jax.make_jaxpr(learner.act)(state, jax.ShapeDtypeStruct((b, *shape), dtype), key),
+    ):
+        text = re.sub(r" at 0x[0-9a-f]+", "", str(traced))  # where a function lies in memory
+        digest.update(text.encode())
+        for constant in traced.consts:
+            digest.update(np.asarray(constant).tobytes())
+    return digest.hexdigest()
+
+
 def compiled(learner: Learner) -> Learner:
     """The same learner, compiled; ``update`` and ``sync`` take the state's buffers over."""
     return learner._replace(
@@ -265,5 +306,4 @@ def compiled(learner: Learner) -> Learner:
         update=jax.jit(learner.update, donate_argnums=0),
         sync=jax.jit(learner.sync, donate_argnums=0),
         act=jax.jit(learner.act),
-        values=jax.jit(learner.values),
     )

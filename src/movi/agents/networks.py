@@ -18,6 +18,7 @@ from movi.agents.products import dot_general
 from movi.errors import UserError
 from movi.sizes import require
 from movi.spaces import ObservationSpace, Spaces
+from movi.values import NUMBER, Value
 
 Array = Any
 Kind = Literal["nature", "minatar", "mlp"]
@@ -110,12 +111,15 @@ class ActionValues(nn.Module):
     space: ObservationSpace
     torso: nn.Module
     actions: int
+    shape: tuple[int, ...] = ()
+    """The trailing axes of a value."""
 
     @nn.compact
     def __call__(self, observation: Array) -> Array:
-        """Observations [B, ...] to values [B, A]."""
+        """Observations [B, ...] to outputs [B, A, *shape]."""
         features = self.torso(encode(observation, self.space))
-        return nn.Dense(self.actions, kernel_init=_glorot)(features)
+        outputs = nn.Dense(self.actions * math.prod(self.shape), kernel_init=_glorot)(features)
+        return outputs.reshape(-1, self.actions, *self.shape) if self.shape else outputs
 
 
 def choose_network(space: ObservationSpace) -> Kind:
@@ -136,18 +140,18 @@ def choose_network(space: ObservationSpace) -> Kind:
     return "minatar" if min(height, width) >= 3 else "mlp"
 
 
-def _check_size(spec: NetworkSpec, spaces: Spaces) -> None:
+def _check_size(spec: NetworkSpec, spaces: Spaces, outputs: int) -> None:
     """Raises at once if an MLP cannot fit: its description may come from a file."""
     if len(spec.hidden) > DEEPEST:
         raise UserError(f"hidden: {len(spec.hidden)} layers, expected at most {DEEPEST}")
     seen = spaces.observation.categories or math.prod(spaces.observation.shape)
-    widths = (seen, *spec.hidden, spaces.actions)
+    widths = (seen, *spec.hidden, outputs)
     weights = sum(a * b for a, b in itertools.pairwise(widths))
     require(f"network of {weights:,} weights", memory=COPIES * 4 * weights)
 
 
-def make_network(spec: NetworkSpec, spaces: Spaces) -> nn.Module:
-    """The network of this spec for these observations and actions."""
+def make_network(spec: NetworkSpec, spaces: Spaces, value: Value = NUMBER) -> nn.Module:
+    """The network of this spec for these observations and actions, and values of this kind."""
     space = spaces.observation
     if spec.kind in ("nature", "minatar") and len(space.shape) != 3:
         raise UserError(
@@ -155,7 +159,7 @@ def make_network(spec: NetworkSpec, spaces: Spaces) -> nn.Module:
             f"found observations of shape {space.shape}"
         )
     if spec.kind == "mlp":
-        _check_size(spec, spaces)
+        _check_size(spec, spaces, spaces.actions * math.prod(value.shape))
     torsos: dict[str, Callable[[], nn.Module]] = {
         "nature": lambda: Nature(spec.padding),
         "minatar": MinAtar,
@@ -163,4 +167,4 @@ def make_network(spec: NetworkSpec, spaces: Spaces) -> nn.Module:
     }
     if spec.kind not in torsos:
         raise UserError(f"network: {spec.kind!r}, expected one of auto, {', '.join(torsos)}")
-    return ActionValues(space, torsos[spec.kind](), spaces.actions)
+    return ActionValues(space, torsos[spec.kind](), spaces.actions, value.shape)

@@ -1,6 +1,5 @@
 """Any Gymnasium vector environment with discrete actions, in all its autoreset modes."""
 
-import re
 import warnings
 from array import array
 from collections.abc import Collection, Mapping, Sequence
@@ -12,6 +11,7 @@ from gymnasium.vector import AutoresetMode
 
 from movi.envs.interface import Outcome, same_bits
 from movi.errors import UserError
+from movi.modules import import_trusted, module_of
 from movi.spaces import ObservationSpace, Spaces
 
 SUPPORTED = "supported are Box, Discrete and MultiBinary observations and Discrete actions"
@@ -277,20 +277,6 @@ def check_env(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> Non
         env.close()
 
 
-def module_of(env_id: str) -> str:
-    """The module that Gymnasium imports for an id of the form MODULE:NAME; "" for a plain one.
-
-    >>> module_of("my_games.small:Maze-v0"), module_of("CartPole-v1")
-    ('my_games.small', '')
-    """
-    module, colon, name = env_id.partition(":")
-    if not colon:
-        return ""
-    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", module) or not name or ":" in name:
-        raise UserError(f"env: {env_id!r}, expected an id of the form NAME or MODULE:NAME")
-    return module
-
-
 def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> gym.Env:
     """One plain environment of a Gymnasium id.
 
@@ -298,12 +284,8 @@ def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> g
     Ids come from files that others wrote (agents, configs, sweeps): so the module has to be among
     those in ``trust``, which only the command line or a program fills.
     """
-    module = module_of(env_id)
-    if module and module not in trust:
-        raise UserError(
-            f"env: {env_id!r} runs the code of the module {module!r}, which only a file asks for; "
-            f"if you trust it, add --trust {module}"
-        )
+    if module := module_of(env_id, "env"):
+        import_trusted(module, trust, f"env: {env_id!r}")
     try:
         with warnings.catch_warnings(record=True) as said:
             env = gym.make(env_id, **kwargs)

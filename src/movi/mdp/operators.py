@@ -13,6 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.compilation import library_takes
+from movi.errors import UserError
 from movi.mdp.model import FiniteMDP, leaves, trusted
 
 Array = Any
@@ -151,6 +152,8 @@ def masked(mdp: Union, tables: dict[str, Array]) -> dict[str, Array]:
     """Tables [..., N, A] with −inf at actions that a state does not have."""
     if mdp.available is None:
         return tables
+    if any(x.shape[-2:] != mdp.available.shape for x in tables.values()):
+        raise UserError("scheme: values that are no numbers, expected every action in every state")
     return {name: jnp.where(mdp.available, x, -jnp.inf) for name, x in tables.items()}
 
 

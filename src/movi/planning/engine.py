@@ -12,15 +12,16 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from movi.errors import UserError
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import Union, expected, masked, take
 from movi.schedules import Schedule
 from movi.targets import Algorithm, Target
 
 Array = Any
-Tables = Mapping[str, Array]  # by name, [L, N, A]: the newest first, then the L − 1 before it
+Tables = Mapping[str, Array]  # by name, [L, N, A, …]: the newest first, then the L − 1 before it
 _UNROLLED = 32  # actions up to which each is written out in the compiled code
-Read = Callable[[Array], Array]  # v [N] to what (s, a) sees of it, [N, A]
+Read = Callable[[Array], Array]  # v [N, …] to what (s, a) sees of it, [N, A, …]
 
 
 class Scheme(NamedTuple):
@@ -34,23 +35,44 @@ class Scheme(NamedTuple):
         return self.beta(k - 1 + self.algorithm.first_beta)
 
 
+def check_exact(algorithm: Algorithm) -> None:
+    """Raises unless the expectation of each target over s' is its value at an expectation."""
+    for name in algorithm.targets:
+        if not algorithm.kind(name).affine:
+            raise UserError(
+                f"scheme: {algorithm.name} has values of the kind {algorithm.kind(name)}, whose "
+                "exact update is not defined; expected a sampled one"
+            )
+
+
 def start(algorithm: Algorithm, states: int, actions: int) -> dict[str, Array]:
     """All tables at zero: h_0 = q_0 = 0, and q_{−1} = q_0 where a scheme looks two back."""
     return {
-        name: jnp.zeros((algorithm.lags, states, actions), jnp.float64)
+        name: jnp.broadcast_to(
+            jnp.asarray(zero := algorithm.kind(name).zero(), jnp.float64),
+            (algorithm.lags, states, actions, *zero.shape),
+        )
         for name in algorithm.targets
     }
 
 
+def preference(algorithm: Algorithm, tables: Tables) -> Array:
+    """What the policy is read from, [N, A]."""
+    name = algorithm.preference
+    return algorithm.kind(name).expectation(tables[name][0])
+
+
 def greedy(algorithm: Algorithm, tables: Tables) -> Array:
-    """π = G(the table that acts), [N]; the first of equal actions."""
-    return jnp.argmax(tables[algorithm.acts_on][0], -1)
+    """π = G(the table that the policy is read from), [N]; the first of equal actions."""
+    return jnp.argmax(preference(algorithm, tables), -1)
 
 
 def bootstraps(algorithm: Algorithm, tables: Tables) -> dict[str, Any]:
-    """What each target reads at a state, for every state: a pytree of [N]."""
+    """What each target reads at a state, for every state: a pytree of [N, …]."""
     return {
-        name: jax.vmap(target.bootstrap, in_axes=1)(dict(tables))
+        name: jax.vmap(lambda rows, of=target: of.bootstrap(algorithm.at(rows)), in_axes=1)(
+            dict(tables)
+        )
         for name, target in algorithm.targets.items()
     }
 
@@ -58,20 +80,24 @@ def bootstraps(algorithm: Algorithm, tables: Tables) -> dict[str, Any]:
 def backups(
     algorithm: Algorithm, tables: Tables, seen: Mapping[str, Any], mdp: Union, beta: Array
 ) -> dict[str, Array]:
-    """Each target at every (s, a), [N, A], given what it sees of its successors ([N, A])."""
+    """Each target at every (s, a), [N, A, …], given what it sees of its successors ([N, A, …])."""
     states, actions = mdp.rewards.shape
     discount = jnp.broadcast_to(mdp.discount[:, 0], (states,))
     result = {}
     for name, target in algorithm.targets.items():
-        if actions > _UNROLLED or not _reads_the_action(target, tables, seen[name]):
-            over_actions = jax.vmap(target.backup, in_axes=(None, 0, 0, None, 0, None))
+
+        def backup(rows: Any, *rest: Any, of: Target = target) -> Array:
+            return of.backup(algorithm.at(rows), *rest)
+
+        if actions > _UNROLLED or not _reads_the_action(backup, tables, seen[name]):
+            over_actions = jax.vmap(backup, in_axes=(None, 0, 0, None, 0, None))
             result[name] = jax.vmap(over_actions, in_axes=(1, None, 0, 0, 0, None))(
                 dict(tables), jnp.arange(actions), mdp.rewards, discount, seen[name], beta
             )
             continue
         # One action at a time: with a constant `a`, a table's entry is a slice and not a gather.
         columns = [
-            jax.vmap(target.backup, in_axes=(1, None, 0, 0, 0, None))(
+            jax.vmap(backup, in_axes=(1, None, 0, 0, 0, None))(
                 dict(tables),
                 a,
                 mdp.rewards[:, a],
@@ -81,15 +107,15 @@ def backups(
             )
             for a in range(actions)
         ]
-        result[name] = jnp.stack(columns, -1)
+        result[name] = jnp.stack(columns, 1)
     return masked(mdp, result)
 
 
-def _reads_the_action(target: Target, tables: Tables, seen: Any) -> bool:
+def _reads_the_action(backup: Callable[..., Array], tables: Tables, seen: Any) -> bool:
     """Whether a backup depends on its argument `a` at all, as its trace tells."""
     rows = {name: table[:, 0] for name, table in tables.items()}
     v = jax.tree.map(lambda x: x[0, 0], seen)
-    traced = jax.make_jaxpr(target.backup)(rows, 0, 0.0, 0.0, v, 0.0).jaxpr
+    traced = jax.make_jaxpr(backup)(rows, 0, 0.0, 0.0, v, 0.0).jaxpr
     action = traced.invars[len(rows)]
     return any(action is x for e in traced.eqns for x in e.invars) or action in traced.outvars
 
@@ -101,12 +127,17 @@ def advance(tables: Tables, new: Mapping[str, Array]) -> dict[str, Array]:
 
 def exactly(mdp: Union) -> Read:
     """Read the expectation over the successors."""
-    return lambda v: expected(mdp.successors, mdp.probabilities, v)
+    return _each_entry(lambda v: expected(mdp.successors, mdp.probabilities, v))
 
 
 def from_samples(successors: Array) -> Read:
     """Read the mean over sampled successors, [m, N, A]; the mean target, as targets are affine."""
-    return lambda v: jnp.mean(jax.vmap(take, in_axes=(None, 0))(v, successors), 0)
+    return _each_entry(lambda v: jnp.mean(jax.vmap(take, in_axes=(None, 0))(v, successors), 0))
+
+
+def _each_entry(read: Read) -> Read:
+    """The same for values of several entries, [N, n] to [N, A, n]."""
+    return lambda v: read(v) if v.ndim == 1 else jax.vmap(read, in_axes=-1, out_axes=-1)(v)
 
 
 # Sampling ----------------------------------------------------------------------------------------

@@ -22,10 +22,12 @@ from movi.planning.engine import (
     advance,
     backups,
     bootstraps,
+    check_exact,
     exactly,
     from_samples,
     greedy,
     member_keys,
+    preference,
     sample,
     start,
     thresholds,
@@ -89,6 +91,8 @@ def solve(
     if tolerance is None and not sampled:
         tolerance = TOLERANCE
     chosen = named(scheme, beta)
+    if not sampled:
+        check_exact(chosen.algorithm)
     wanted = Aim(0.0 if tolerance is None else float(tolerance), True)
     floor, discount = rounding_floor(mdp), float(mdp.discount)
     contracts = chosen.algorithm.name == "avi" and not sampled
@@ -177,9 +181,9 @@ def _by_pair(mdp: FiniteMDP, table: np.ndarray) -> np.ndarray:
     return table[mdp.owners(), mdp.choices] if mdp.ragged else table
 
 
-def _first(seen: Any) -> Array:
+def _first(algorithm: Algorithm, seen: Any) -> Array:
     """A scheme's estimate of the states' values: what its targets read first; see `targets`."""
-    return jax.tree.leaves(seen)[0]
+    return algorithm.kind("q").expectation(jax.tree.leaves(seen)[0])
 
 
 @partial(compiled, static_argnames=("scheme", "iterations"), donate_argnames="tables")
@@ -197,7 +201,7 @@ def _exact(
 
     The floor is the highest that is proven yet.
     """
-    read = exactly(mdp)
+    read, algorithm = exactly(mdp), scheme.algorithm
 
     def unfinished(carry: Any) -> Array:
         _, made, _, bounds, floor = carry
@@ -206,14 +210,14 @@ def _exact(
 
     def iteration(carry: Any) -> Any:
         tables, made, _, bounds, floor = carry
-        v = bootstraps(scheme.algorithm, tables)
-        seen = jax.tree.map(read, v)
-        new = backups(scheme.algorithm, tables, seen, mdp, scheme.rate(first + made))
+        seen = jax.tree.map(read, read_here := bootstraps(algorithm, tables))
+        new = backups(algorithm, tables, seen, mdp, scheme.rate(first + made))
+        v = _first(algorithm, read_here)
         # The sweep that updates the tables also certifies the values that it started from.
-        found = optimal_bracket(mdp, _first(v), mdp.rewards + mdp.discount * _first(seen))
+        found = optimal_bracket(mdp, v, mdp.rewards + mdp.discount * _first(algorithm, seen))
         bounds = bounds.at[made].set(found.bound)
         floor = jnp.maximum(floor, found.floor)
-        return advance(tables, new), made + 1, _first(v), bounds, floor
+        return advance(tables, new), made + 1, v, bounds, floor
 
     v, bounds = jnp.zeros(mdp.rewards.shape[0]), jnp.full(iterations, jnp.inf)
     return jax.lax.while_loop(unfinished, iteration, (tables, 0, v, bounds, floor))
@@ -255,8 +259,8 @@ def _best_certificate(scheme: Scheme, tables: Any, mdp: Union) -> tuple[Array, A
     MoVI's q_k carries the whole error of its last sample, while h_k averages errors out.
     """
     candidates = (
-        _first(bootstraps(scheme.algorithm, tables)),
-        jnp.max(tables[scheme.algorithm.acts_on][0], -1),
+        _first(scheme.algorithm, bootstraps(scheme.algorithm, tables)),
+        jnp.max(preference(scheme.algorithm, tables), -1),
     )
     return min((_certificate(mdp, v) for v in candidates), key=lambda pair: float(pair[1]))
 

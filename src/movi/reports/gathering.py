@@ -37,7 +37,7 @@ from movi.reports.references import Reference
 from movi.reports.runs import Run, Sweep, iterations_of, settings
 from movi.reports.series import DEEP, FURTHER, Style
 from movi.reports.tables import Array
-from movi.training.config import Config
+from movi.training.config import Config, flat
 
 STICKY = {"Atari": "sticky actions 0.25", "MinAtar": "sticky actions 0.1"}
 """By suite; the others have none."""
@@ -185,8 +185,8 @@ def _variants(configs: Mapping[tuple[str, str], Config]) -> tuple[Variant, ...]:
     for label in order:
         config = first[label]
         if config.algorithm not in principal or (
-            config.beta_schedule == "rate-updates"
-            and first[principal[config.algorithm]].beta_schedule != "rate-updates"
+            _schedule(config) == "rate-updates"
+            and _schedule(first[principal[config.algorithm]]) != "rate-updates"
         ):
             principal[config.algorithm] = label
     looks = iter(FURTHER * (1 + len(order) // len(FURTHER)))
@@ -204,12 +204,17 @@ def _variants(configs: Mapping[tuple[str, str], Config]) -> tuple[Variant, ...]:
                 label,
                 algorithm,
                 Style(text, *look),
-                config.beta if config.beta_schedule == "constant" else None,
-                config.sign if algorithm == "deep-sql" else None,
+                flat(config)["beta"] if _schedule(config) == "constant" else None,
+                flat(config).get("sign"),
                 main=not (own and alike(config, first[principal[algorithm]])),
             )
         )
     return tuple(found)
+
+
+def _schedule(config: Config) -> Any:
+    """What the schedule of β is called; None for an algorithm without."""
+    return flat(config).get("beta_schedule")
 
 
 def _place(algorithm: str) -> int:

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from movi.reports.deep import MOMENTUM
-from movi.reports.series import DEEP
-from movi.training.config import Config
+from movi.agents.options import default_kappa
+from movi.agents.registry import title_of
+from movi.training.config import Config, flat
 from movi.training.presets import PRESETS
 
 SUITES = {"ALE/": "Atari", "MinAtar/": "MinAtar", "gymnax/": "gymnax"}
@@ -22,7 +22,7 @@ UNSEEN = {
     "evaluate_episodes",
 }
 """Fields of a config that do not change what an algorithm learns from an environment."""
-OWN = {"algorithm", "beta_schedule", "kappa", "beta", "sign", "shared_batch"}
+OWN = {"algorithm", "options"}
 """Fields that belong to the algorithm: the rest is shared with its baseline."""
 
 
@@ -52,7 +52,8 @@ def derived_labels(configs: Sequence[Config]) -> list[str]:
     """A label for each config: its algorithm, and in what it differs from others on its game.
 
     >>> one = Config("momentum-dqn", "CartPole-v1")
-    >>> derived_labels([one, Config("momentum-dqn", "CartPole-v1", beta_schedule="constant")])
+    >>> constant = Config("momentum-dqn", "CartPole-v1", options={"beta_schedule": "constant"})
+    >>> derived_labels([one, constant])
     ['momentum-dqn', 'momentum-dqn β=0.5']
     >>> derived_labels([one, Config("momentum-dqn", "CartPole-v1", learning_rate=0.1)])
     ['momentum-dqn learning_rate=0.001', 'momentum-dqn learning_rate=0.1']
@@ -74,7 +75,7 @@ def derived_labels(configs: Sequence[Config]) -> list[str]:
             elif name == "preset":
                 parts += [f"({text})"] if text != plain else []
             elif (config.algorithm, name) in varying and (
-                len(presets) == 1 or getattr(config, name) != usual(config, name)
+                len(presets) == 1 or flat(config)[name] != usual(config, name)
             ):
                 parts.append(f"{name}={text}")
         labels.append(" ".join(parts))
@@ -88,24 +89,26 @@ def _rank(preset: str) -> int:
 
 
 def usual(config: Config, name: str) -> Any:
-    """A field's value in the config's preset."""
-    return PRESETS.get(config.preset, {}).get(name, Config.__dataclass_fields__[name].default)
+    """A field's value in the config's preset; an option's default."""
+    known = {field.name: field.default for field in (*fields(config.options), *fields(config))}
+    return PRESETS.get(config.preset, {}).get(name, known.get(name))
 
 
 def _differences(config: Config) -> dict[str, str]:
     """What can tell one config from another, as text: without what its algorithm does not use."""
     own = {"β": "", "sign": "", "preset": config.preset}
-    if config.algorithm in (MOMENTUM, "deep-sql"):
-        if config.beta_schedule == "constant":
-            own["β"] = f"β={config.beta:g}"
-        elif config.beta_schedule != "rate-updates":
-            own["β"] = f"({config.beta_schedule})"
-        elif config.kappa not in (None, config.default_kappa):
-            own["β"] = f"κ={config.kappa}"
-    if config.algorithm == "deep-sql" and config.sign != "sql":
-        own["sign"] = f"({config.sign})"
-    if config.algorithm == MOMENTUM:
-        own["shared_batch"] = str(config.shared_batch)
+    options = config.options.to_json()
+    schedule, kappa = options.get("beta_schedule"), options.get("kappa")
+    if schedule == "constant":
+        own["β"] = f"β={options['beta']:g}"
+    elif schedule not in (None, "rate-updates"):
+        own["β"] = f"({schedule})"
+    elif kappa not in (None, default_kappa(config.steps)):
+        own["β"] = f"κ={kappa}"
+    if options.get("sign", "sql") != "sql":
+        own["sign"] = f"({options['sign']})"
+    for name in options.keys() - {"beta_schedule", "kappa", "beta", "sign"}:
+        own[name] = str(options[name])
     for name in shared_fields(config):
         own[name] = str(getattr(config, name))
     return own
@@ -127,6 +130,6 @@ def pretty(label: str, algorithm: str) -> str:
     >>> pretty("momentum-dqn β=0.5", "momentum-dqn"), pretty("mine", "dqn")
     ('Momentum-DQN β=0.5', 'mine')
     """
-    if algorithm in DEEP and label.startswith(algorithm):
-        return DEEP[algorithm].label + label.removeprefix(algorithm)
+    if label.startswith(algorithm):
+        return title_of(algorithm) + label.removeprefix(algorithm)
     return label

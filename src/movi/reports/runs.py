@@ -98,7 +98,7 @@ def iterations_of(config: Config) -> int:
 
 def settings(config: Config) -> str:
     """A config without its environment and seed, as text: equal for the runs of one variant."""
-    values = {name: getattr(config, name) for name in config.__dataclass_fields__}
+    values = config.to_dict()
     return json.dumps({k: v for k, v in values.items() if k not in ("env", "seed")}, sort_keys=True)
 
 

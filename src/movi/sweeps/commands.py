@@ -19,8 +19,8 @@ class RunSweep:
     """Run a matrix of training runs, or continue it; finished runs are not repeated."""
 
     name: Positional[Annotated[str | None, arg(metavar="NAME")]] = None
-    """paper-atari, paper-beta, minatar, minatar-beta or optimisers; or a file (.toml or .json) with
-    a matrix of your own; left out, it continues what --out holds."""
+    """paper-atari, paper-beta, minatar, minatar-beta, minatar-published or optimisers; or a file
+    (.toml or .json) with a matrix of your own; left out, it continues what --out holds."""
     out: Annotated[Path | None, arg(metavar="DIR")] = None
     """The sweep's directory, new or empty, or one to continue (default: sweeps/NAME-SCALE)."""
     scale: Literal["quick", "laptop", "paper"] | None = None
@@ -35,8 +35,8 @@ class RunSweep:
     gpus: Annotated[float | None, arg(metavar="N")] = None
     """With --ray: GPUs per task (default: 0); 0.5 lets two tasks share one."""
     trust: Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE")] = ()
-    """A module that an environment's id names (MODULE:NAME) and whose code may run; this option may
-    be repeated. Files alone are not believed."""
+    """A module that the id of an environment or the name of an algorithm names (MODULE:NAME) and
+    whose code may run; this option may be repeated. Files alone are not believed."""
     dry_run: bool = False
     """Say what would be done, and do nothing."""
 
@@ -99,18 +99,9 @@ class RunSweep:
             if self.scale is not None:
                 raise UserError("scale: only with a sweep's name")
             return None
-        if self.name.endswith((".toml", ".json")):
-            from movi.sweeps.files import read_sweep_file
+        from movi.sweeps.drive import sweep_named
 
-            if self.scale is not None:
-                raise UserError(f"scale: {self.scale!r}, but a file has none: it says everything")
-            return read_sweep_file(Path(self.name))
-        from movi.sweeps.named import named_sweep
-
-        sweep = named_sweep(self.name, self.scale or "quick")
-        if self.scale is None:
-            raise UserError(f"sweep {self.name}: no --scale, expected quick, laptop or paper")
-        return sweep
+        return sweep_named(self.name, self.scale, self.trust)
 
 
 @dataclass(frozen=True)

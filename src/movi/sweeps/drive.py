@@ -14,12 +14,14 @@ from movi.sweeps.files import (
     log_file,
     progress_file,
     read_sweep,
+    read_sweep_file,
     run_directory,
     write_sweep,
 )
 from movi.sweeps.local import Listener, run_local
 from movi.sweeps.lock import locked
 from movi.sweeps.matrix import Job, Sweep, config_changes, difference, jobs_of
+from movi.sweeps.named import named_sweep
 from movi.sweeps.needs import Needs, needs_of
 from movi.sweeps.plan import (
     Plan,
@@ -184,6 +186,12 @@ def settle(
     return jobs
 
 
+def to_stdout(line: str) -> None:
+    """Prints a line at once, so that a log of the driver is never behind."""
+    print(line)
+    sys.stdout.flush()
+
+
 def run_sweep(
     sweep: Sweep | None,
     directory: Path,
@@ -223,6 +231,42 @@ def run_sweep(
         listener = Reporter(directory, len(jobs), say)
         run_local(directory, jobs, shares(cores(), plan.workers), listener, trust)
     return listener.failures
+
+
+def sweep(
+    matrix: str | Path | Sweep,
+    out: str | Path,
+    *,
+    scale: str | None = None,
+    workers: int | None = None,
+    trust: Collection[str] = (),
+    say: Say = to_stdout,
+) -> list[Failure]:
+    """Runs many runs, or what is left of them; those that failed.
+
+    Args:
+      matrix: the name of a sweep, a file of your own (.toml or .json), or a ``Sweep``.
+      out: its directory; new, empty, or of this sweep.
+      scale: of a sweep by name: quick, laptop or paper.
+      workers: processes at once; by default one for each core, as many as memory allows.
+      trust: modules that environments and algorithms may name (MODULE:NAME).
+      say: is given lines for people; they are printed by default.
+    """
+    chosen = matrix if isinstance(matrix, Sweep) else sweep_named(str(matrix), scale, trust)
+    command = f"movi.sweep({chosen.name!r})"
+    return run_sweep(chosen, Path(out), workers=workers, command=command, trust=trust, say=say)
+
+
+def sweep_named(name: str, scale: str | None, trust: Collection[str] = ()) -> Sweep:
+    """A sweep by its name and scale, or from a file."""
+    if name.endswith((".toml", ".json")):
+        if scale is not None:
+            raise UserError(f"scale: {scale!r}, but a file has none: it says everything")
+        return read_sweep_file(Path(name), trust)
+    found = named_sweep(name, scale or "quick")
+    if scale is None:
+        raise UserError(f"sweep {name}: no --scale, expected quick, laptop or paper")
+    return found
 
 
 def discard_done(directory: Path, sweep: Sweep) -> None:
@@ -267,9 +311,3 @@ class Reporter(Listener):
             discard(self._directory, job)
         word = "failed" if lost else runs[0].state if len(runs) == 1 else "finished"
         self._say(f"{word:12} {job} ({self._ended}/{self._count})")
-
-
-def to_stdout(line: str) -> None:
-    """Prints a line at once, so that a log of the driver is never behind."""
-    print(line)
-    sys.stdout.flush()

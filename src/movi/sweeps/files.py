@@ -6,11 +6,12 @@ logs/ENV/LABEL/seed-N.txt   what the workers said; seed-N.json: how far they are
 """
 
 import json
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
+from movi.agents.registry import find
 from movi.errors import UserError
 from movi.files import write_aside, writing
 from movi.reading import checked, parsed, text
@@ -75,7 +76,7 @@ def to_json(sweep: Sweep, command: str) -> str:
                 "label": cell.label,
                 "seeds": list(cell.seeds),
                 "together": cell.together,
-                "config": {k: v for k, v in asdict(cell.config).items() if k != "seed"},
+                "config": {k: v for k, v in cell.config.to_dict().items() if k != "seed"},
             }
             for cell in sweep.cells
         ],
@@ -124,13 +125,14 @@ class _Variant:
     preset: str | None = None
 
 
-def read_sweep_file(file: Path) -> Sweep:
+def read_sweep_file(file: Path, trust: Collection[str] = ()) -> Sweep:
     """A user's own sweep.
 
     A table with ``environments`` (ids), ``algorithms`` (names, or tables with ``algorithm``,
-    ``label``, ``preset`` and any fields of a config), ``seeds`` (how many, or which), and, if need
-    be, ``name``, ``preset``, ``config`` (fields that all runs share) and ``together`` (how many
-    seeds one task takes side by side; all of them, if it is left out).
+    ``label``, ``preset``, options and any fields of a config), ``seeds`` (how many, or which), and,
+    if need be, ``name``, ``preset``, ``config`` (fields that all runs share) and ``together`` (how
+    many seeds one task takes side by side; all of them, if it is left out). ``trust`` are the
+    modules that algorithms may name (MODULE:NAME).
     """
     kind = file.suffix.lower().removeprefix(".")
     if kind not in ("toml", "json"):
@@ -144,11 +146,14 @@ def read_sweep_file(file: Path) -> Sweep:
         )
     given: _Matrix = checked(data, _Matrix, str(file))
     _check_options(given.config, f"{file}: config")
+    variants = [_variant(own, f"{file}: algorithms") for own in given.algorithms]
     try:
+        for variant in variants:
+            find(variant.algorithm, trust)
         return cross(
             given.name or file.stem,
             given.environments,
-            [_variant(own, f"{file}: algorithms") for own in given.algorithms],
+            variants,
             _seeds(given.seeds),
             preset=given.preset,
             options=given.config,

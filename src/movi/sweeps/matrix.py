@@ -14,8 +14,10 @@ from dataclasses import dataclass, fields, replace
 from pathlib import PurePosixPath
 from typing import Any
 
+from movi.agents.options import LARGEST_STEP
+from movi.agents.registry import known
 from movi.errors import UserError
-from movi.training.config import LARGEST_STEP, Config
+from movi.training.config import Config, flat
 from movi.training.presets import preset_fields, usual_preset
 
 AS_WRITTEN = "as written"
@@ -31,13 +33,14 @@ class Variant:
     """An algorithm with options, under a label of its own."""
 
     algorithm: str
-    """dqn, momentum-dqn, deep-sql or deep-dpp."""
+    """Its name."""
     label: str = ""
     """Tells it from the sweep's other variants; by default the algorithm's name."""
     preset: str | None = None
     """In place of the sweep's."""
     options: tuple[tuple[str, Any], ...] = ()
-    """Fields of the config that differ from the sweep's, such as (("beta", 0.5),)."""
+    """The algorithm's options, and fields of the config, that differ from the sweep's, such as
+    (("beta", 0.5),)."""
 
 
 @dataclass(frozen=True)
@@ -153,13 +156,15 @@ def cross(
       seeds: all different.
       scale: what the sweep's size is called.
       preset: of every variant that has none of its own; by default the environment's usual one.
-      options: fields of the config that differ from the preset's; a variant's own come after them.
+      options: fields of the config that differ from the preset's, and options of those algorithms
+        that have them; a variant's own come after them.
       together: how many seeds one task takes; by default as many as the plan finds room for.
 
     >>> sweep = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], range(3))
     >>> sweep.runs, str(sweep.cells[1].place(2))
     (6, 'CartPole-v1/deep-sql/seed-2')
     """
+    _check_shared(options or {}, variants)
     return Sweep(
         name,
         scale,
@@ -173,20 +178,32 @@ def cross(
     )
 
 
+def _check_shared(options: Mapping[str, Any], variants: Sequence[Variant]) -> None:
+    """What all runs share is a field of the config, or an option of some algorithm."""
+    kinds = [known(variant.algorithm) for variant in variants]
+    has = {field.name for field in fields(Config)}
+    has |= {field.name for kind in kinds if kind is not None for field in fields(kind)}
+    unknown = sorted(set(options) - has)
+    if unknown and None not in kinds:
+        raise UserError(f"config: unknown or missing fields: {', '.join(unknown)}")
+
+
 def _cell(
     env: str, variant: Variant, seeds: tuple[int, ...], preset: str | None, options: dict[str, Any]
 ) -> Cell:
     chosen = preset_fields(variant.preset or preset or usual_preset(env))
+    theirs = known(variant.algorithm)
+    has = {field.name for field in (*fields(Config), *(fields(theirs) if theirs else ()))}
     own = {
         **chosen,
-        **options,
+        **{name: value for name, value in options.items() if theirs is None or name in has},
         **dict(variant.options),
         "algorithm": variant.algorithm,
         "env": env,
         "seed": seeds[0] if seeds else 0,
     }
     label = variant.label or variant.algorithm
-    return Cell(env, label, seeds, Config.from_dict(own, f"{label} on {env}"))
+    return Cell(env, label, seeds, Config.from_flat(own, f"{label} on {env}"))
 
 
 def slug(label: str) -> str:
@@ -195,7 +212,9 @@ def slug(label: str) -> str:
     >>> slug("momentum-dqn β=0.5"), slug("deep-sql (printed)")
     ('momentum-dqn-beta-0.5', 'deep-sql-printed')
     """
-    return re.sub(r"[^A-Za-z0-9.]+", "-", label.replace("β", "beta")).strip("-.")
+    for letter, word in (("β", "beta"), ("η", "eta"), ("κ", "kappa")):
+        label = label.replace(letter, word)
+    return re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.")
 
 
 def _check_label(name: str, label: str) -> None:
@@ -255,9 +274,9 @@ def _changes(old: Cell, new: Cell) -> list[str]:
 
 def config_changes(old: Config, new: Config) -> list[str]:
     """The fields in which a config differs from another, of those that decide results."""
-    names = [f.name for f in fields(Config) if f.name not in ("checkpoint_every", "save_every")]
+    before, after = flat(old), flat(new)
     return [
-        f"{name} {getattr(old, name)} → {getattr(new, name)}"
-        for name in names
-        if getattr(old, name) != getattr(new, name)
+        f"{name} {before.get(name)} → {after.get(name)}"
+        for name in {**before, **after}
+        if name not in ("checkpoint_every", "save_every") and before.get(name) != after.get(name)
     ]

@@ -43,6 +43,15 @@ OPTIMISERS = tuple(
 )
 """What the optimiser and the loss change, and what momentum changes."""
 
+PUBLISHED = (
+    *ALGORITHMS,
+    PRINTED,
+    Variant("deep-dpp", "deep-dpp η=10", options=(("eta", 10.0),)),
+    Variant("munchausen-dqn"),
+    Variant("momentum-munchausen-dqn"),
+)
+"""The paper's algorithms and the forms of Deep DPP and of DQN that others published."""
+
 _SHORT_ATARI: dict[str, dict[str, Any]] = {
     # 20 iterations, as many as β has values. The replay holds the whole run (0.72 GB).
     "laptop": {
@@ -110,15 +119,22 @@ def _atari(
     )
 
 
-def _minatar(name: str, scale: str, variants: tuple[Variant, ...], seeds: dict[str, int]) -> Sweep:
+def _minatar(
+    name: str,
+    scale: str,
+    variants: tuple[Variant, ...],
+    seeds: dict[str, int],
+    preset: str = "minatar",
+) -> Sweep:
+    short = {} if preset == "minatar-published" and scale == "laptop" else _SHORT_MINATAR
     return cross(
         name,
         [f"MinAtar/{game}" for game in (MINATAR[:2] if scale == "quick" else MINATAR)],
         variants,
         range(seeds[scale]),
         scale=scale,
-        preset="minatar",
-        options=_SHORT_MINATAR.get(scale),
+        preset=preset,
+        options=short.get(scale),
     )
 
 
@@ -147,11 +163,17 @@ def _minatar_beta(scale: str) -> Sweep:
     return _minatar("minatar-beta", scale, BETAS, {"quick": 2, "laptop": 3, "paper": 5})
 
 
+def _minatar_published(scale: str) -> Sweep:
+    seeds = {"quick": 1, "laptop": 3, "paper": 5}
+    return _minatar("minatar-published", scale, PUBLISHED, seeds, "minatar-published")
+
+
 NAMED: dict[str, Callable[[str], Sweep]] = {
     "paper-atari": _paper_atari,
     "paper-beta": _paper_beta,
     "minatar": _minatar_algorithms,
     "minatar-beta": _minatar_beta,
+    "minatar-published": _minatar_published,
     "optimisers": _optimisers,
 }
 """By name, each a function of the scale."""

@@ -10,7 +10,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from movi.errors import UserError
@@ -38,7 +38,7 @@ class Needs:
 def needs_of(sweep: Sweep, trust: Collection[str] = ()) -> tuple[Needs, ...]:
     """What a run of each cell takes; an environment that cannot be made is the user's mistake.
 
-    ``trust`` are the modules that ids of environments may name.
+    ``trust`` are the modules that ids of environments and algorithms may name.
     """
     done = subprocess.run(
         [sys.executable, "-P", "-m", "movi.sweeps.needs", *trust],
@@ -68,29 +68,27 @@ def main(trust: Collection[str]) -> None:
 
 def computed(sweep: Sweep, trust: Collection[str] = ()) -> list[Needs]:
     """What a run of each cell takes, computed in this process."""
-    from movi.agents.algorithms import deep_algorithm
     from movi.envs.make import make_environment
+    from movi.training.train import known_config
 
     spaces: dict[str, Spaces] = {}
-    for cell in sweep.cells:
-        deep_algorithm(cell.config.algorithm, cell.config.sign)
+    cells = [replace(own, config=known_config(own.config, None, trust)) for own in sweep.cells]
+    for cell in cells:
         if cell.env not in spaces:
             environment = make_environment(cell.env, 1, trust=trust)
             spaces[cell.env] = environment.spaces
             environment.close()
-    return [_needs(cell, spaces[cell.env]) for cell in sweep.cells]
+    return [_needs(cell, spaces[cell.env]) for cell in cells]
 
 
 def _needs(cell: Cell, spaces: Spaces) -> Needs:
     import jax
 
-    from movi.agents.algorithms import deep_algorithm
-    from movi.agents.networks import make_network
     from movi.envs.atari import is_atari
     from movi.envs.gymnax_env import is_gymnax
     from movi.replay import device, frames, uniform
     from movi.replay.interface import slack_of
-    from movi.training.train import learner_of, network_spec
+    from movi.training.train import default_learner
 
     config, space, fused = cell.config, spaces.observation, is_gymnax(cell.env)
     slack = slack_of(config.replay_capacity, config.checkpoint_every)
@@ -103,10 +101,7 @@ def _needs(cell: Cell, spaces: Spaces) -> Needs:
         replay = config.replay_capacity * device.bytes_per_transition(space)
     else:
         replay = files or room.bytes_of(config.replay_capacity, space, n_step=n)
-    algorithm = deep_algorithm(config.algorithm, config.sign)
-    network = make_network(network_spec(config, spaces), spaces)
-    learner = learner_of(config, algorithm, network, None, spaces)
-    state = jax.eval_shape(learner.init, jax.random.key(0))
+    state = jax.eval_shape(default_learner(config, spaces).init, jax.random.key(0))
     agent = _bytes(state.online)
     # Two checkpoints and one that is being written.
     disk = files + agent + 3 * _bytes(state) if kept else agent

@@ -90,7 +90,8 @@ def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] 
             share = int(os.environ["NPROC"])
             os.environ["NPROC"] = "1"  # a core for each seed's program, not several for one
             prepare_fused(min(len(job.seeds), share))
-            train_seeds(job.cell.config, job.seeds, outs, watcher=watcher, stop=stop)
+            config = job.cell.config
+            train_seeds(config, job.seeds, outs, watcher=watcher, stop=stop, trust=trust)
         else:
             for seed, out in zip(job.seeds, outs):
                 train(job.cell.config_of(seed), out, watcher=watcher, stop=stop, trust=trust)

@@ -7,14 +7,17 @@ user's is a ``UserError``.
 import re
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields, make_dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 
+from movi.agents.options import Options
+from movi.agents.registry import find, names
 from movi.errors import UserError, check_count, check_seed
+from movi.modules import module_of
 from movi.reading import checked
 from movi.training.config import Config
 from movi.training.presets import preset_fields, usual_preset
@@ -30,10 +33,13 @@ Trust = Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE")]
 
 @dataclass(frozen=True)
 class Train(Config):
-    """Train an agent; the result is a run directory. A run that was stopped goes on."""
+    """Train an agent; the result is a run directory. A run that was stopped goes on.
+
+    The algorithm's own options are shown with its name: movi train momentum-dqn --help.
+    """
 
     algorithm: Positional[str]
-    """dqn, momentum-dqn, deep-sql or deep-dpp."""
+    """Its name (dqn, momentum-dqn, …: see the list above), or MODULE:NAME for one of your own."""
     out: Path | None = None
     """The run directory: new or empty, or that of the same run, which goes on. None:
     runs/ENV-ALGORITHM-PRESET-SEED."""
@@ -43,10 +49,29 @@ class Train(Config):
     OUT/seed-SEED."""
 
     @classmethod
-    def default(cls, arguments: Sequence[str]) -> "Train":
-        """The defaults of the preset that these arguments name."""
+    def given(cls, arguments: Sequence[str]) -> "tuple[type[Train], Train]":
+        """The command with the options of the algorithm and the defaults of the preset named."""
+        name = _algorithm(arguments)
+        kind = Options if name is None else find(name, (module_of(name, "algorithm"),))
+        chosen = make_dataclass(
+            cls.__name__,
+            [("options", kind, field(default_factory=kind))],
+            bases=(cls,),
+            frozen=True,
+            namespace={"__doc__": f"{cls.__doc__}\nAlgorithms: {', '.join(names())}."},
+        )
         preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--env") or "")
-        return cls(**{"algorithm": tyro.MISSING, "env": tyro.MISSING, **preset_fields(preset)})
+        missing = {"algorithm": tyro.MISSING, "env": tyro.MISSING, "options": kind()}
+        return chosen, chosen(**{**missing, **preset_fields(preset)})
+
+    @classmethod
+    def hint(cls, arguments: Sequence[str]) -> str:
+        """The options that the algorithm among these arguments has of its own."""
+        name = _algorithm(arguments)
+        if name is None:
+            return "an algorithm's own options need its name"
+        own = [f"--{field.name.replace('_', '-')}" for field in fields(find(name))]
+        return f"{name}'s own are {', '.join(own)}" if own else f"{name} has none of its own"
 
     def execute(self) -> None:
         """Train, and say where the agent is."""
@@ -54,10 +79,9 @@ class Train(Config):
 
         check_count("seeds", self.seeds, most=MOST_SEEDS)
 
-        from movi.envs.gym_vector import module_of
-
         seeds = [config.seed + i for i in range(self.seeds)]
-        _train(config, seeds, self._outs(config), trust=(module_of(config.env),))
+        trust = module_of(config.env, "env"), module_of(config.algorithm, "algorithm")
+        _train(config, seeds, self._outs(config), trust=trust)
 
     def _outs(self, config: Config) -> list[Path]:
         configs = [replace(config, seed=config.seed + i) for i in range(self.seeds)]
@@ -77,8 +101,8 @@ class Resume:
     checkpoint_every: int | None = None
     """Agent steps between two checkpoints from now on; None: as before."""
     trust: Trust = ()
-    """A module that the environment's id names (MODULE:NAME) and whose code may run; this option
-    may be repeated. Files alone are not believed."""
+    """A module that the environment or the algorithm names (MODULE:NAME) and whose code may run;
+    this option may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Train to the end, and say where the agents are."""
@@ -110,7 +134,7 @@ def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[s
         if len(seeds) > 1 and is_gymnax(config.env):
             from movi.training.fused_train import train_seeds
 
-            results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop)
+            results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop, trust=trust)
         else:
             results = [
                 train(replace(config, seed=seed), out, watcher=watcher, stop=stop, trust=trust)
@@ -248,8 +272,8 @@ class Export:
 
 def default_directory(config: Config) -> Path:
     """Where a run goes that was given no place."""
-    env = re.sub(r"[^A-Za-z0-9.-]+", "-", config.env)
-    return Path("runs") / f"{env}-{config.algorithm}-{config.preset}-{config.seed}"
+    env, algorithm = (re.sub(r"[^A-Za-z0-9.-]+", "-", n) for n in (config.env, config.algorithm))
+    return Path("runs") / f"{env}-{algorithm}-{config.preset}-{config.seed}"
 
 
 def _agent(run: Path) -> "tuple[Agent, _About]":
@@ -274,6 +298,15 @@ def check_epsilon(epsilon: float) -> None:
     """A probability is in [0, 1]."""
     if not 0 <= epsilon <= 1:
         raise UserError(f"epsilon: {epsilon}, expected a number in [0, 1]")
+
+
+def _algorithm(arguments: Sequence[str]) -> str | None:
+    """The name of the algorithm among a command's words, before the others can be parsed."""
+    for before, word in zip(("", *arguments), arguments):
+        names_one = word in names() or (":" in word and not before.startswith("--"))
+        if not word.startswith("-") and (names_one or word is arguments[0]):
+            return word
+    return None
 
 
 def _value(argv: Sequence[str], option: str) -> str | None:

@@ -6,17 +6,18 @@ loading a config changes nothing.
 """
 
 import json
-from dataclasses import MISSING, asdict, dataclass, fields
-from numbers import Real
-from typing import Any, Literal, get_args, get_origin
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from typing import Any, Literal
 
-from movi.errors import UserError
+from movi.agents.options import Options, Unknown, check_fields, check_integer
+from movi.agents.registry import known, options_of
+from movi.errors import UserError, check_fraction, check_positive
 from movi.reading import checked, of_format
-from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Schedule
+from movi.schedules import Epsilon, Schedule
 from movi.transitions import ONE_STEP, Horizon
 
-FORMAT = 2
-LARGEST_STEP = 2**31 - 1  # steps are int32 in compiled code
+FORMAT = 3
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class Config:
     """Everything that decides a run's results."""
 
     algorithm: str
-    """dqn, momentum-dqn, deep-sql or deep-dpp."""
+    """Its registered name (dqn, momentum-dqn, …), or MODULE:NAME."""
     env: str
     """A Gymnasium id such as CartPole-v1; an Atari game such as ALE/Seaquest-v5; or a JAX-native
     environment, trained on in compiled code: MinAtar/Breakout (Asterix, Freeway, Seaquest,
@@ -59,8 +60,6 @@ class Config:
     """Learn once more than this many transitions are stored (Dopamine: 20,000)."""
     batch_size: int = 128
     """Transitions per minibatch (paper: 32)."""
-    shared_batch: bool = False
-    """Momentum-DQN: one minibatch for both networks instead of one each (paper: one each)."""
     update_period: int = 2
     """F: agent steps per update (paper: 4)."""
     sync_period: int = 200
@@ -83,17 +82,6 @@ class Config:
     evaluate_episodes: int = 20
     """Episodes of each of these."""
 
-    beta_schedule: Literal["rate-updates", "constant", "heuristic", "mean"] = "rate-updates"
-    """β_k of Momentum-DQN and Deep SQL. rate-updates: n/(n+1) with n = ⌊k/κ⌋ (paper); constant: β;
-    heuristic: 0.1 n, at most 0.9 (appendix); mean: k/(k+1)."""
-    kappa: int | None = None
-    """κ: agent steps between two changes of β (paper: 2,500,000); None: a twentieth of the run, as
-    2,500,000 is of Dopamine's 50,000,000."""
-    beta: float = 0.5
-    """β of the constant schedule (appendix: 0.1, 0.5, 0.9)."""
-    sign: Literal["sql", "printed"] = "sql"
-    """Deep SQL's last term: Speedy Q-learning's sign, or the one that the appendix prints."""
-
     network: Literal["auto", "nature", "minatar", "mlp"] = "auto"
     """auto: by the observations: nature for images from 36×36, minatar for smaller ones, else mlp
     (paper: nature)."""
@@ -113,37 +101,24 @@ class Config:
     """Learn from rewards clipped to ± this; scores stay raw (Dopamine: 1)."""
     timeouts_are_terminal: bool = False
     """Treat a truncated episode as terminated, as old Dopamine did (otherwise it bootstraps)."""
+    options: Options = field(default_factory=Unknown)
+    """The algorithm's own options (``movi.agents.options``); a mapping of some of them will do."""
 
     def __post_init__(self) -> None:
         """Checks every field."""
-        for field in fields(self):
-            known, value = get_args(field.type), getattr(self, field.name)
-            if field.type is bool and not isinstance(value, bool):
-                raise UserError(f"{field.name}: {value!r}, expected true or false")
-            number = isinstance(value, Real) and not isinstance(value, bool)
-            if field.type is float and not number:
-                raise UserError(f"{field.name}: {value!r}, expected a number")
-            if get_origin(field.type) is Literal and value not in known:
-                expected = ", ".join(known)
-                raise UserError(f"{field.name}: {value!r}, expected one of {expected}")
+        object.__setattr__(self, "options", options_of(self.algorithm, self.options))
+        check_fields(self)
         for name in _POSITIVE:
-            _check_integer(name, getattr(self, name), 1)
+            check_integer(name, getattr(self, name), 1)
         for name in _NATURAL:
-            _check_integer(name, getattr(self, name), 0)
-        if self.kappa is not None:
-            _check_integer("kappa", self.kappa, 1)
+            check_integer(name, getattr(self, name), 0)
         for name in ("gamma", "epsilon_final", "evaluation_epsilon"):
-            value = getattr(self, name)
-            if not 0 <= value <= 1:
-                raise UserError(f"{name}: {value!r}, expected a number in [0, 1]")
+            check_fraction(name, getattr(self, name))
         if self.gamma == 1:
             raise UserError("gamma: 1, expected a number in [0, 1)")
-        if not 0 <= self.beta < 1:
-            raise UserError(f"beta: {self.beta!r}, expected a number in [0, 1)")
         for name in ("learning_rate", "optimiser_epsilon", "reward_clip"):
-            value = getattr(self, name)
-            if value is not None and not 0 < value < float("inf"):
-                raise UserError(f"{name}: {value!r}, expected a number above 0")
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
         if not all(isinstance(width, int) and width >= 1 for width in self.hidden):
             raise UserError(f"hidden: {self.hidden!r}, expected widths of at least 1")
         if self.learning_starts >= self.replay_capacity:
@@ -159,6 +134,18 @@ class Config:
                 f"{self.num_envs} learning would never start"
             )
 
+    def replace(self, **changes: Any) -> "Config":
+        """The config with other fields, or other options of its algorithm.
+
+        >>> Config("momentum-dqn", "CartPole-v1").replace(steps=100, beta=0.9).options.beta
+        0.9
+        """
+        known = {field.name for field in fields(self)}
+        own = {key: value for key, value in changes.items() if key in known}
+        theirs = {key: value for key, value in changes.items() if key not in known}
+        before = {} if "algorithm" in own else self.options.to_json()
+        return replace(self, **{"options": {**before, **theirs}, **own})
+
     @property
     def horizon(self) -> Horizon:
         """The horizon of the transitions that are learned from."""
@@ -172,21 +159,9 @@ class Config:
         return self.learning_starts + self.horizon.unripe
 
     @property
-    def default_kappa(self) -> int:
-        """κ where the config names none: a twentieth of the run."""
-        return max(1, self.steps // 20)
-
-    @property
-    def beta_of(self) -> Schedule:
-        """β as a function of the agent step."""
-        kappa = self.kappa if self.kappa is not None else self.default_kappa
-        if self.beta_schedule == "constant":
-            return Constant(self.beta)
-        if self.beta_schedule == "heuristic":
-            return Heuristic(kappa)
-        if self.beta_schedule == "mean":
-            return Mean()
-        return RateUpdates(kappa)
+    def beta_of(self) -> Schedule | None:
+        """β as a function of the agent step; None for an algorithm without."""
+        return self.options.beta_of(self.steps)
 
     @property
     def epsilon_of(self) -> Schedule:
@@ -195,7 +170,12 @@ class Config:
 
     def to_json(self) -> str:
         """The text of ``config.json``."""
-        return json.dumps({"format": FORMAT, **asdict(self)}, indent=2) + "\n"
+        return json.dumps({"format": FORMAT, **self.to_dict()}, indent=2) + "\n"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The fields, of JSON's types."""
+        own = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**own, "options": self.options.to_json()}
 
     @classmethod
     def from_json(cls, text: str, name: str = "config.json") -> "Config":
@@ -205,18 +185,57 @@ class Config:
         >>> Config.from_json(config.to_json()) == config
         True
         """
-        return cls.from_dict(of_format(text, FORMAT, name), name)
+        data = of_format(text, (2, FORMAT), name)
+        return cls.from_dict(upgraded(data), name)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], name: str = "config") -> "Config":
         """A config from its fields."""
         known = {field.name for field in fields(cls)}
-        needed = {field.name for field in fields(cls) if field.default is MISSING}
+        needed = {"algorithm", "env"}
         wrong = sorted(set(data) - known) + sorted(needed - set(data))
         if wrong:
             raise UserError(f"{name}: unknown or missing fields: {', '.join(wrong)}")
-        config: Config = checked(data, cls, name)
+        given = checked(data.get("options") or {}, dict[str, Any], f"{name}: options")
+        try:
+            options = options_of(str(data["algorithm"]), given)
+        except UserError as error:
+            raise UserError(f"{name}: {error}") from None
+        config: Config = checked({**data, "options": options}, cls, name)
         return config
+
+    @classmethod
+    def from_flat(cls, data: Mapping[str, Any], name: str = "config") -> "Config":
+        """A config from its fields and the options of its algorithm, side by side.
+
+        >>> config = {"algorithm": "momentum-dqn", "env": "CartPole-v1", "beta": 0.9}
+        >>> Config.from_flat(config).options.beta
+        0.9
+        """
+        known = {field.name for field in fields(cls)}
+        options = {key: value for key, value in data.items() if key not in known}
+        own = {key: value for key, value in data.items() if key in known}
+        return cls.from_dict({**own, "options": {**data.get("options", {}), **options}}, name)
+
+
+def flat(config: Config) -> dict[str, Any]:
+    """A config's fields and its algorithm's options, side by side: ``from_flat``'s inverse."""
+    data = config.to_dict()
+    options = data.pop("options")
+    return {**data, **options}
+
+
+_BEFORE = ("shared_batch", "beta_schedule", "kappa", "beta", "sign")
+
+
+def upgraded(data: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a config of format 2, which had the options of all algorithms among them."""
+    if "options" in data:
+        return data
+    kind = known(str(data.get("algorithm")))
+    theirs = {field.name for field in fields(kind)} if kind is not None else set(_BEFORE)
+    options = {name: data[name] for name in _BEFORE if name in data and name in theirs}
+    return {**{k: v for k, v in data.items() if k not in _BEFORE}, "options": options}
 
 
 _POSITIVE = (
@@ -240,8 +259,3 @@ _NATURAL = (
     "evaluation_episodes",
     "evaluate_every",
 )
-
-
-def _check_integer(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_STEP:
-        raise UserError(f"{name}: {value!r}, expected an integer from {least} to {LARGEST_STEP}")

@@ -11,7 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-INITIALISATION, ACTING, SAMPLING = range(3)
+INITIALISATION, ACTING, SAMPLING, POLICY, LEARNING = range(5)
 _WORDS = 2**16  # random words per call of the compiled function
 
 

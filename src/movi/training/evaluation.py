@@ -6,6 +6,7 @@ from typing import NamedTuple
 import numpy as np
 
 from movi.agents.agent import Agent
+from movi.agents.exploration import drawn
 from movi.envs.interface import Environment
 from movi.training.draws import env_seeds
 
@@ -71,10 +72,8 @@ def evaluate(
     total, length = np.zeros(n), np.zeros(n, int)
     observation = environment.reset(seeds[:n])
     while any(len(played[i]) < share[i] for i in range(n)):
-        explore = rng.random(n) < epsilon
-        random = rng.integers(environment.spaces.actions, size=n)
-        greedy = np.argmax(agent.values(observation), axis=-1)
-        outcome = environment.step(np.where(explore, random, greedy))
+        explore, random = drawn(rng, n, epsilon, environment.spaces.actions)
+        outcome = environment.step(np.where(explore, random, agent.actions(observation)))
         observation = outcome.observation
         total += outcome.reward * outcome.valid
         length += outcome.valid

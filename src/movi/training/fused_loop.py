@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from movi.agents.exploration import limits
 from movi.agents.learner import Learner
 from movi.envs.jax_env import JaxEnvironment
 from movi.errors import UserError
@@ -23,13 +24,11 @@ from movi.training.fused_step import (
     FusedState,
     Keys,
     Records,
-    exploration,
     keys_of,
     make_chunk,
     make_init,
-    metric_names,
 )
-from movi.training.host_loop import CHECK_PERIOD
+from movi.training.host_loop import CHECK_PERIOD, beta_of
 from movi.training.run_directory import clean
 from movi.training.scores import Scores
 from movi.transitions import Transition
@@ -119,7 +118,7 @@ class SeedRun:
                     name: None if mean is None else float(mean)
                     for name, mean in zip(self._names, means)
                 },
-                "beta": float(self.config.beta_of(until)),
+                **beta_of(self.config, until),
                 "epsilon": float(self.config.epsilon_of(until)),
                 "updates": self.updates,
                 "syncs": self.syncs,
@@ -162,8 +161,7 @@ class FusedLoop:
         self.step = self.ticks = 0
         self._vectorised = vectorised and len(seeds) > 1
         self._size = max(1, CHUNK // config.num_envs)
-        names = metric_names(learner)
-        self.runs = [SeedRun(config, seed, names) for seed in seeds]
+        self.runs = [SeedRun(config, seed, learner.metrics) for seed in seeds]
         init = make_init(config, environment, learner)
         states = [init(seed) for seed in seeds]
         keys = [keys_of(seed, config.num_envs) for seed in seeds]
@@ -276,8 +274,8 @@ class FusedLoop:
         """One chunk of ticks, for every seed."""
         n = self.config.num_envs
         ticks = self.ticks + np.arange(self._size, dtype=np.int64)
-        explore = exploration(self.config, ticks * n)
-        arguments = explore, np.int32(self.ticks), np.int32(count), np.int32(self.config.steps)
+        epsilon = limits(self.config.epsilon_of(ticks * n))
+        arguments = epsilon, np.int32(self.ticks), np.int32(count), np.int32(self.config.steps)
         records = []
         for j, keys in enumerate(self._keys):  # dispatched one after the other, run side by side
             self.states[j], new = self._chunk(self.states[j], keys, *arguments)

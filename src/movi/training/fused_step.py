@@ -16,13 +16,22 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import numpy as np
 
+from movi.agents.exploration import Limits, exploring
 from movi.agents.learner import Learner, LearnerState
 from movi.envs.jax_env import JaxEnvironment, env_keys, reset_all, step_all, step_keys
 from movi.replay import device
 from movi.training.config import Config
-from movi.training.draws import ACTING, INITIALISATION, SAMPLING, bits, env_seeds, key_of
+from movi.training.draws import (
+    ACTING,
+    INITIALISATION,
+    LEARNING,
+    POLICY,
+    SAMPLING,
+    bits,
+    env_seeds,
+    key_of,
+)
 from movi.transitions import Transition
 
 Array = Any
@@ -50,6 +59,8 @@ class Keys(NamedTuple):
     acting: Array
     sampling: Array
     environments: Array
+    policy: Array
+    learning: Array
 
 
 class ChunkDraws(NamedTuple):
@@ -60,21 +71,15 @@ class ChunkDraws(NamedTuple):
       environments: the keys of the environments' steps, [ticks, n].
       sampling: [updates, M, B], from the first multiple of F after the chunk's beginning on; before
         learning starts nothing reads them.
+      policy: the policy's key, into which a tick's number is folded where it needs one.
+      learning: the updates' key, into which the agent step is folded.
     """
 
     acting: Array
     environments: Array
     sampling: Array
-
-
-class Exploration(NamedTuple):
-    """ε of each tick of a chunk as integers, so that compiled code compares as the host does.
-
-    The host explores where word < ε 2³² in double precision: where word ≤ ⌈ε 2³²⌉ − 1.
-    """
-
-    ever: Array
-    last: Array
+    policy: Array
+    learning: Array
 
 
 class Records(NamedTuple):
@@ -87,13 +92,13 @@ class Records(NamedTuple):
 
 def keys_of(seed: int, num_envs: int) -> Keys:
     """The keys that the host loop uses with this seed."""
-    return Keys(key_of(seed, ACTING), key_of(seed, SAMPLING), env_keys(env_seeds(seed, num_envs)))
-
-
-def exploration(config: Config, steps: np.ndarray) -> Exploration:
-    """The integers of ε at these agent steps."""
-    words = np.ceil(np.asarray(config.epsilon_of(steps), float) * 2.0**32)
-    return Exploration(words > 0, (np.maximum(words, 1) - 1).astype(np.uint32))
+    return Keys(
+        key_of(seed, ACTING),
+        key_of(seed, SAMPLING),
+        env_keys(env_seeds(seed, num_envs)),
+        key_of(seed, POLICY),
+        key_of(seed, LEARNING),
+    )
 
 
 def make_init(
@@ -111,16 +116,10 @@ def make_init(
     return init
 
 
-def metric_names(learner: Learner) -> list[str]:
-    """The names of an update's metrics, in order."""
-    online = jax.eval_shape(learner.init, jax.random.key(0)).online
-    return [f"{kind}_{name}" for kind in ("loss", "mean") for name in online]
-
-
 def make_chunk(
     config: Config, environment: JaxEnvironment, learner: Learner, ticks: int, seeds: int | None
 ) -> Callable[..., tuple[FusedState, Records]]:
-    """``chunk(state, keys, exploration, first, count, limit) -> (state, records)``, compiled.
+    """``chunk(state, keys, epsilon, first, count, limit) -> (state, records)``, compiled.
 
     It takes ``count`` ticks, at most ``ticks``, after tick number ``first``; past agent step
     ``limit`` nothing is learned. The state's buffers are taken over. With ``seeds`` the state, the
@@ -130,18 +129,17 @@ def make_chunk(
     capacity, starts = config.replay_capacity, config.learns_after
     horizon = config.horizon
     period, minibatches = config.update_period, (learner.minibatches, config.batch_size)
-    names = metric_names(learner)
+    names = learner.metrics
 
-    def act(state: FusedState, words: Array, explore: Exploration) -> Array:
-        random = (words[:, 1] % jnp.uint32(environment.spaces.actions)).astype(jnp.int32)
-        exploring = explore.ever & (words[:, 0] <= explore.last)
-        greedy = learner.act(state.learner, state.observation).astype(jnp.int32)
-        return jnp.where(exploring, random, greedy)
+    def act(state: FusedState, words: Array, epsilon: Limits, key: Array) -> Array:
+        explore, random = exploring(words, epsilon, environment.spaces.actions)
+        chosen = learner.act(state.learner, state.observation, key).astype(jnp.int32)
+        return jnp.where(explore, random.astype(jnp.int32), chosen)
 
     def agent_step(
         learned: LearnerState,
         ring: Transition,
-        sampling: Array,
+        drawn: ChunkDraws,
         row: Array,
         k: Array,
         limit: Array,
@@ -152,8 +150,8 @@ def make_chunk(
         learning = (k > starts) & (k <= limit)
 
         def update(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
-            batches = device.sample(ring, k, sampling[row], space, horizon)
-            return learner.update(state, batches, k)
+            batches = device.sample(ring, k, drawn.sampling[row], space, horizon)
+            return learner.update(state, batches, k, jax.random.fold_in(drawn.learning, k))
 
         def wait(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
             return state, {name: jnp.float32(0) for name in names}
@@ -172,18 +170,21 @@ def make_chunk(
             jax.vmap(lambda tick: bits(keys.acting, tick, (n, 2)))(numbers),
             jax.vmap(lambda tick: step_keys(keys.environments, tick + 1))(numbers),
             jax.vmap(lambda draw: bits(keys.sampling, draw, minibatches))(draws),
+            keys.policy,
+            keys.learning,
         )
 
     def take_tick(
         state: FusedState,
         drawn: ChunkDraws,
-        explore: Exploration,
+        epsilon: Limits,
         first: Array,
         t: Array,
         limit: Array,
     ) -> tuple[FusedState, Records]:
         """Decides for every environment, steps them all, and goes through their transitions."""
-        actions = act(state, drawn.acting[t], explore)
+        key = jax.random.fold_in(drawn.policy, first + t)
+        actions = act(state, drawn.acting[t], epsilon, key)
         environments, outcome = step_all(
             environment, drawn.environments[t], state.environments, actions
         )
@@ -202,7 +203,7 @@ def make_chunk(
             one = jax.tree.map(lambda leaf: leaf[i], new)
             k = (first + t) * n + i + 1
             row = k // period - first * n // period - 1  # if k is a multiple of F
-            learned, ring, metrics = agent_step(*carry, drawn.sampling, row, k, limit, one)
+            learned, ring, metrics = agent_step(*carry, drawn, row, k, limit, one)
             return (learned, ring), metrics
 
         carry = state.learner, state.ring
@@ -226,7 +227,7 @@ def make_chunk(
     def chunk(
         state: FusedState,
         keys: Keys,
-        explore: Exploration,
+        epsilon: Limits,
         first: Array,
         count: Array,
         limit: Array,
@@ -241,7 +242,7 @@ def make_chunk(
 
         def body(t: Array, carry: tuple[FusedState, Records]) -> tuple[FusedState, Records]:
             state, records = carry
-            now = Exploration(explore.ever[t], explore.last[t])
+            now = Limits(epsilon.ever[t], epsilon.last[t])
             state, new = take_all(state, drawn, now, first, t, limit)
             return state, jax.tree.map(lambda array, value: array.at[t].set(value), records, new)
 

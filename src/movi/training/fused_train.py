@@ -1,6 +1,6 @@
 """Training runs on JAX-native environments, all seeds at once; each has its own run directory."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import replace
 from functools import cache
@@ -12,8 +12,8 @@ import jax
 import optax
 
 from movi.agents.agent import Agent
-from movi.agents.algorithms import deep_algorithm
-from movi.agents.networks import make_network
+from movi.agents.learner import fingerprint
+from movi.agents.options import Options
 from movi.envs.gymnax_env import make_gymnax
 from movi.envs.interface import Environment
 from movi.envs.jax_env import HostedEnvironment, JaxEnvironment
@@ -41,8 +41,10 @@ from movi.training.train import (
     end_run,
     evaluate_config,
     evaluation_due,
+    known_config,
     learner_of,
-    network_spec,
+    method_of,
+    networks_of,
 )
 
 
@@ -51,13 +53,14 @@ def train_seeds(
     seeds: Sequence[int],
     outs: Sequence[str | Path] | None = None,
     *,
-    algorithm: Algorithm | None = None,
+    algorithm: Algorithm | type[Options] | None = None,
     environment: JaxEnvironment | None = None,
-    network: nn.Module | None = None,
+    network: nn.Module | Mapping[str, nn.Module] | None = None,
     optimiser: optax.GradientTransformation | None = None,
     vectorised: bool | None = None,
     watcher: Watcher | None = None,
     stop: Stop = never,
+    trust: Collection[str] = (),
 ) -> list[Result]:
     """Trains one agent per seed; each is that of its own single run, to float precision.
 
@@ -66,18 +69,21 @@ def train_seeds(
       seeds: different seeds.
       outs: a run directory for each seed; None writes nothing. Runs that are there go on, as in
         ``train``: seeds of one program together, from the newest checkpoint that all have.
-      algorithm: your own, in place of the config's.
+      algorithm: your own, in place of the config's; the runs are recorded under its name.
       environment: your own, in place of the config's.
-      network: any flax module from observations to action values, in place of the config's.
+      network: any flax module from observations to action values, in place of the config's; or one
+        for each network of the algorithm, by name.
       optimiser: any optax transformation, in place of the config's.
       vectorised: one program for all seeds, or the same program for each. By default as runs that
         go on began, and new ones by what is faster: on a CPU a program for each, on its own device.
       watcher: is told about the runs as they go.
       stop: asked between chunks, as in ``train``.
+      trust: modules that the config's ``algorithm`` may name, as in ``train``.
     """
     watcher = watcher or Watcher()
     if len(set(seeds)) != len(seeds) or not seeds:
         raise UserError(f"seeds: {list(seeds)}, expected at least one, all different")
+    config = known_config(config, algorithm, trust)
     asked, own_network = config, network
     paths = None if outs is None else [Path(out) for out in outs]
     configs = [replace(config, seed=seed) for seed in seeds]
@@ -92,15 +98,12 @@ def train_seeds(
     ended = [path for path, own in zip(paths or (), configs) if _has_ended(path, own)]
     if paths and len(ended) == len(seeds):
         return [Result(**result_of(path, own_network)) for path in paths]
-    algorithm = algorithm or deep_algorithm(config.algorithm, config.sign)
     check_count("num_envs", config.num_envs, most=MOST)
     environment = environment or make_gymnax(config.env)
     spaces = environment.spaces
     check_batch(config, spaces)
-    spec = network_spec(config, spaces) if network is None else None
-    if network is None:
-        assert spec is not None
-        network = make_network(spec, spaces)
+    method = method_of(config)
+    networks, spec = networks_of(config, method, network, spaces)
     if vectorised is None:
         begun = [path for path in paths or () if holds_run(path)]
         vectorised = any(map(is_grouped, begun)) if begun else jax.default_backend() != "cpu"
@@ -114,7 +117,6 @@ def train_seeds(
             asked,
             [seeds[i] for i in rest],
             [paths[i] for i in rest],
-            algorithm=algorithm,
             environment=environment,
             network=own_network,
             optimiser=optimiser,
@@ -127,7 +129,7 @@ def train_seeds(
             results[i] if i in results else Result(**result_of(path, own_network))
             for i, path in enumerate(paths)
         ]
-    learner = learner_of(config, algorithm, network, optimiser, spaces)
+    learner = learner_of(config, method, networks, optimiser, spaces)
     size = len(seeds) * config.replay_capacity * bytes_per_transition(spaces.observation)
     watcher.announce(
         f"replay of {config.replay_capacity:,} transitions, {len(seeds)} times: {readable(size)}"
@@ -142,7 +144,7 @@ def train_seeds(
 
     def agent(i: int) -> Agent:
         parameters, step = loop.parameters(i), loop.runs[i].step
-        return agent_of(configs[i], algorithm, network, spec, spaces, parameters, step)
+        return agent_of(configs[i], method, networks, spec, spaces, parameters, step)
 
     made = environment
 
@@ -151,9 +153,11 @@ def train_seeds(
         return HostedEnvironment(made, n)
 
     runs = _Runs(configs, loop, agent, hosted, watcher, stop)
+    made_by = fingerprint(learner, spaces) if paths else None
+    group = seeds if together else ()
     with ExitStack() as stack:
         directories = [
-            stack.enter_context(closing(RunDirectory(path, own, seeds if together else ())))
+            stack.enter_context(closing(RunDirectory(path, own, group, made_by)))
             for path, own in zip(paths or (), configs)
         ]
         return runs.go(directories, row)
@@ -216,7 +220,7 @@ class _Runs:
                 self._saved[i] = int(state["saved"])
                 if state["has_ended"]:
                     self._results[i] = Result(
-                        **result_of(directories[i].path, self._agent(i).network)
+                        **result_of(directories[i].path, self._agent(i).networks)
                     )
                 else:
                     notices.append(directories[i].begin(self._loop.step, state["written"]))

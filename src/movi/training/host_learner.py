@@ -11,6 +11,7 @@ from movi.agents.learner import Learner, LearnerState
 from movi.compilation import library_takes
 from movi.errors import UserError
 from movi.spaces import ObservationSpace
+from movi.training.draws import INITIALISATION, LEARNING, POLICY, key_of
 from movi.transitions import Transition
 from movi.trees import arrays_of, tree_of
 
@@ -30,12 +31,14 @@ class HostLearner:
     both run in one compiled call.
     """
 
-    def __init__(self, learner: Learner, key: jax.Array) -> None:
-        """Initialises the learner's state."""
+    def __init__(self, learner: Learner, seed: int) -> None:
+        """Initialises the learner's state, by the run's seed."""
+        learning, policy = key_of(seed, LEARNING), key_of(seed, POLICY)
 
         def update(carry: _Carry, batches: Transition, step: jax.Array) -> _Carry:
             before = carry.state.diverged_at
-            state, metrics = learner.update(carry.state, batches, step)
+            key = jax.random.fold_in(learning, step)
+            state, metrics = learner.update(carry.state, batches, step, key)
             live = (before == 0) & (state.diverged_at == 0)
             updates = carry.updates + live
             weight = live / jnp.maximum(updates, 1)
@@ -45,20 +48,27 @@ class HostLearner:
             }
             return _Carry(state, means, updates)
 
+        def act(state: LearnerState, observation: jax.Array, tick: jax.Array) -> jax.Array:
+            return learner.act(state, observation, jax.random.fold_in(policy, tick))
+
         def update_and_act(
-            carry: _Carry, batches: Transition, step: jax.Array, observation: jax.Array
+            carry: _Carry,
+            batches: Transition,
+            step: jax.Array,
+            observation: jax.Array,
+            tick: jax.Array,
         ) -> tuple[_Carry, jax.Array]:
             carry = update(carry, batches, step)
-            return carry, learner.act(carry.state, observation)
+            return carry, act(carry.state, observation, tick)
 
         options = library_takes("products")
         self._update = jax.jit(update, donate_argnums=0, compiler_options=options)
         self._update_and_act = jax.jit(update_and_act, donate_argnums=0, compiler_options=options)
         self._sync = jax.jit(learner.sync, donate_argnums=0)
-        self._act = jax.jit(learner.act)
-        state = jax.jit(learner.init)(key)
-        names = [f"{kind}_{name}" for kind in ("loss", "mean") for name in state.online]
-        self._carry = _Carry(state, {name: jnp.float32(0) for name in names}, jnp.int32(0))
+        self._act = jax.jit(act)
+        state = jax.jit(learner.init)(key_of(seed, INITIALISATION))
+        means = {name: jnp.float32(0) for name in learner.metrics}
+        self._carry = _Carry(state, means, jnp.int32(0))
         self._pending: tuple[Transition, np.int32] | None = None
 
     @property
@@ -81,13 +91,14 @@ class HostLearner:
         self._flush()
         self._carry = self._carry._replace(state=self._sync(self._carry.state))
 
-    def act(self, observation: np.ndarray) -> np.ndarray:
-        """The greedy actions."""
+    def act(self, observation: np.ndarray, tick: int) -> np.ndarray:
+        """The policy's actions at a tick."""
+        number = np.int32(tick)
         if self._pending is None:
-            return np.asarray(self._act(self._carry.state, observation))
+            return np.asarray(self._act(self._carry.state, observation, number))
         batches, step = self._pending
         self._pending = None
-        self._carry, actions = self._update_and_act(self._carry, batches, step, observation)
+        self._carry, actions = self._update_and_act(self._carry, batches, step, observation, number)
         return np.asarray(actions)
 
     def take_means(self) -> dict[str, float | None]:

@@ -17,16 +17,23 @@ from typing import Any
 
 import numpy as np
 
+from movi.agents.exploration import exploring, limits
 from movi.agents.learner import Learner
 from movi.envs.interface import Environment, Outcome, is_restorable
 from movi.replay.interface import Replay, is_kept
 from movi.training.config import Config
-from movi.training.draws import ACTING, INITIALISATION, SAMPLING, Draws, env_seeds, key_of
+from movi.training.draws import ACTING, SAMPLING, Draws, env_seeds, key_of
 from movi.training.host_learner import HostLearner
 from movi.training.scores import Scores
 from movi.transitions import Transition
 
 CHECK_PERIOD = 1_000  # agent steps between two looks at whether the values are still finite
+
+
+def beta_of(config: Config, step: int) -> dict[str, float]:
+    """β at a step, for a row of metrics; nothing of an algorithm without."""
+    schedule = config.beta_of
+    return {} if schedule is None else {"beta": float(schedule(step))}
 
 
 _COUNTERS = ("step", "ticks", "updates", "syncs")
@@ -40,7 +47,7 @@ class HostLoop:
     ) -> None:
         """Resets the environments and initialises the learner, by the config's seed."""
         self.config, self.environment, self.replay = config, environment, replay
-        self.learner = HostLearner(learner, key_of(config.seed, INITIALISATION))
+        self.learner = HostLearner(learner, config.seed)
         self.scores = Scores(environment.num_envs)
         self.step = self.ticks = self.updates = self.syncs = 0
         self._minibatches = learner.minibatches
@@ -111,10 +118,6 @@ class HostLoop:
         """ε at this step."""
         return float(self._epsilon(self.step))
 
-    def beta(self) -> float:
-        """β at this step."""
-        return float(self.config.beta_of(self.step))
-
     def _tick(self) -> None:
         """Decides for every environment and steps them all."""
         self._before = self._observation
@@ -125,14 +128,13 @@ class HostLoop:
         self.ticks += 1
 
     def _act(self) -> np.ndarray:
-        """ε-greedy; every environment has its own two draws: whether to explore, and how."""
-        words = self._acting(self.ticks)
-        explore = words[:, 0] < self.epsilon() * 2.0**32
-        random = words[:, 1] % np.uint32(self.environment.spaces.actions)
+        """The policy's actions, or random ones where the environments explore."""
+        words, actions = self._acting(self.ticks), self.environment.spaces.actions
+        explore, random = exploring(words, limits(self.epsilon()), actions)
         if explore.all():
             self.learner.start()  # no action waits for this update: it runs beside the environments
             return random
-        return np.where(explore, random, self.learner.act(self._observation))
+        return np.where(explore, random, self.learner.act(self._observation, self.ticks))
 
     def _transition(self, i: int) -> None:
         """One agent step, with the transition of environment i."""

@@ -68,7 +68,6 @@ _MINATAR = {
     "epsilon_decay": 100_000,
     "epsilon_final": 0.1,
     "evaluation_epsilon": 0.001,
-    "kappa": None,
     "network": "minatar",
     "loss": "huber",
     "optimiser": "rmsprop",

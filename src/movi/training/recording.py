@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from movi.agents.agent import Agent
+from movi.agents.exploration import drawn
 from movi.envs.gym_vector import spaces_of
 from movi.envs.make import make_visible
 from movi.errors import MissingExtra, UserError
@@ -61,10 +62,9 @@ def record(
                 writer.send(frame)
                 if ended:
                     break
-                if rng.random() < epsilon:
-                    action = int(rng.integers(agent.spaces.actions)) + agent.spaces.first_action
-                else:
-                    action = agent.act(observation)
+                (explore,), (random,) = drawn(rng, 1, epsilon, agent.spaces.actions)
+                action = int(random if explore else agent.actions(observation))
+                action += agent.spaces.first_action
                 observation, reward, terminated, truncated, _ = env.step(action)
                 total += float(reward)
                 ended = terminated or truncated

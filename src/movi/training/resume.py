@@ -1,14 +1,15 @@
 """Whether and how a run directory that is already there is continued."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from movi.agents.agent import AGENT_FILE, load
+from movi.agents.options import Averaging, default_kappa
 from movi.errors import UserError
 from movi.files import check_replaceable, write_aside, writing
-from movi.training.config import Config
+from movi.training.config import Config, flat
 from movi.training.evaluation import Evaluation
 from movi.training.run_files import (
     CONFIG,
@@ -47,13 +48,13 @@ def continued(
     for name in ("checkpoint", "replay"):
         if (run / name).is_symlink():
             raise UserError(f"{run / name}: is a link, expected a directory of the run's own")
-    if config.kappa is None and (run / EXTENDED).is_file():
-        config = replace(config, kappa=before.kappa)
+    if (run / EXTENDED).is_file():
+        config = with_kappa(config, before)
+    there, here = flat(before), flat(config)
     differing = [
-        f"{field.name} is {getattr(before, field.name)!r} there and {getattr(config, field.name)!r}"
-        for field in fields(Config)
-        if field.name not in (*FREE, "steps")
-        and getattr(before, field.name) != getattr(config, field.name)
+        f"{name} is {there.get(name)!r} there and {here.get(name)!r}"
+        for name in {**there, **here}
+        if name not in (*FREE, "steps") and there.get(name) != here.get(name)
     ]
     if differing:
         raise UserError(f"out: {run} holds another run: {', '.join(differing)} here")
@@ -65,12 +66,21 @@ def continued(
     if config.steps < before.steps:
         raise UserError(f"steps: {config.steps}, expected at least {before.steps}: {run} has them")
     longer = config.steps > before.steps and state_of(run) != "diverged"
-    share = before.kappa is None and before.beta_schedule in ("rate-updates", "heuristic")
-    if longer and share:
-        config = replace(config, kappa=before.default_kappa)
-        announce(f"kappa: stays {config.kappa:,}, a twentieth of the first {before.steps:,} steps")
+    options = config.options
+    if longer and isinstance(options, Averaging) and options.kappa is None and options.counts:
+        kappa = default_kappa(before.steps)
+        config = replace(config, options=replace(options, kappa=kappa))
+        announce(f"kappa: stays {kappa:,}, a twentieth of the first {before.steps:,} steps")
         with writing(run):
-            write_aside(run / EXTENDED, f'{{"format": 1, "kappa": {config.kappa}}}\n')
+            write_aside(run / EXTENDED, f'{{"format": 1, "kappa": {kappa}}}\n')
+    return config
+
+
+def with_kappa(config: Config, before: Config) -> Config:
+    """The config with the κ that a longer run kept, unless it names one."""
+    options, kept = config.options, before.options
+    if isinstance(options, Averaging) and isinstance(kept, Averaging) and options.kappa is None:
+        return replace(config, options=replace(options, kappa=kept.kappa))
     return config
 
 

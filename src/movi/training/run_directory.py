@@ -23,7 +23,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import IO, Any
 
@@ -61,15 +61,24 @@ PASSING = (LOCK_FILE, REPLAY, GROUP)  # what a process that died before its firs
 class RunDirectory:
     """Writes a run's files; from ``begin`` on, and until ``close`` the only one to do so."""
 
-    def __init__(self, path: str | Path, config: Config, group: Sequence[int] = ()) -> None:
+    def __init__(
+        self,
+        path: str | Path,
+        config: Config,
+        group: Sequence[int] = (),
+        made_by: str | None = None,
+    ) -> None:
         """Takes a directory for a run of this config; nothing that is there is changed yet.
 
         Args:
           path: a new or empty directory, or that of the same run.
           config: the run's config.
           group: the seeds that are trained together with it, in one program.
+          made_by: the fingerprint of its learner: a run goes on with none but its own.
         """
         self.path, self._config, self._group = Path(path), config, list(group)
+        self._made_by = made_by or ""
+        _check_learner(self.path, self._made_by)
         self._new = not holds_run(self.path)
         if self._new:
             check_free(self.path)
@@ -129,11 +138,14 @@ class RunDirectory:
         """Adds today's versions if they are others; a line about them, if there is one to say."""
         today = of_training()
         since = [own for own in _versions(self.path) if own.step < step]
+        learner = self._made_by
         if step and not since:
             since = [Since(0, {})]  # unknown
         before = since[-1].versions if since else today
         if not since or before != today:
-            since.append(Since(step, today))
+            since.append(Since(step, today, learner))
+        elif not since[-1].learner:  # of a version that did not note it
+            since[-1] = replace(since[-1], learner=learner)
         self.write_json(VERSIONS, {"format": 1, **asdict(VersionsFile(since))})
         if not before:
             return f"the versions that trained it up to step {step:,} are not known"
@@ -205,6 +217,17 @@ class RunDirectory:
         self._lock.release()
         if self._made and not self._begun:
             self.path.rmdir()
+
+
+def _check_learner(run: Path, made_by: str) -> None:
+    """Raises if a run was trained by another learner of the same versions."""
+    since = _versions(run)
+    before = since[-1].learner if since and since[-1].versions == of_training() else ""
+    if made_by and before and made_by != before:
+        raise UserError(
+            f"out: {run} was trained with another algorithm, network, optimiser or loss than are "
+            "given here, expected the run's own"
+        )
 
 
 class _Rows:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from movi.errors import UserError
 from movi.reading import LARGE, LARGEST, checked, of_format, read, read_rows, text
-from movi.training.config import Config
+from movi.training.config import Config, upgraded
 
 Status = Literal["running", "finished", "diverged", "interrupted", "failed"]
 CONFIG = "config.json"
@@ -57,10 +57,11 @@ class EvaluationRow:
 
 @dataclass(frozen=True)
 class Since:
-    """The versions that trained a run from a step on."""
+    """The versions that trained a run from a step on, and the learner's fingerprint."""
 
     step: int
     versions: dict[str, str]
+    learner: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,4 +164,5 @@ def sweep_of(content: str, name: str) -> SweepFile:
 
 def cell_config(cell: CellFile, name: str) -> Config:
     """The config of the first run of a cell."""
-    return Config.from_dict({**cell.config, "seed": cell.seeds[0] if cell.seeds else 0}, name)
+    seed = cell.seeds[0] if cell.seeds else 0
+    return Config.from_dict(upgraded({**cell.config, "seed": seed}), name)

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Collection, Mapping
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, Union
 
@@ -10,10 +11,12 @@ import flax.linen as nn
 import optax
 
 from movi.agents.agent import Agent
-from movi.agents.algorithms import deep_algorithm
-from movi.agents.learner import Learner, make_learner
-from movi.agents.networks import NetworkSpec, choose_network, make_network
+from movi.agents.learner import Learner, fingerprint, make_learner
+from movi.agents.method import Method
+from movi.agents.networks import NetworkSpec, choose_network
 from movi.agents.optimisers import make_optimiser
+from movi.agents.options import Options, Unknown
+from movi.agents.registry import find, options_of, register
 from movi.envs.atari import AtariVector
 from movi.envs.gymnax_env import is_gymnax
 from movi.envs.interface import Environment, is_restorable
@@ -24,13 +27,14 @@ from movi.replay import frames, uniform
 from movi.replay.frames import FrameReplay
 from movi.replay.interface import Replay, is_kept, slack_of
 from movi.replay.uniform import UniformReplay
+from movi.schedules import Constant
 from movi.sizes import readable, require
 from movi.spaces import Spaces
 from movi.targets import Algorithm
 from movi.training.checkpoint import Checkpoints, Saved, newest
 from movi.training.config import Config
 from movi.training.evaluation import Evaluation, evaluate
-from movi.training.host_loop import HostLoop
+from movi.training.host_loop import HostLoop, beta_of
 from movi.training.keeping import Keeper, said_how_it_ended
 from movi.training.resume import check_group, continued, has_ended, result_of
 from movi.training.run_directory import (
@@ -135,31 +139,72 @@ def make_replay(
     )
 
 
+def known_config(
+    config: Config, algorithm: Algorithm | type[Options] | None, trust: Collection[str] = ()
+) -> Config:
+    """The config with the options of its algorithm, or of one that a program gives.
+
+    A run is recorded under the name of the algorithm that it trains.
+    """
+    name, given = config.algorithm, config.options
+    if algorithm is not None:
+        own = algorithm.name if isinstance(algorithm, Algorithm) else name
+        register(own, algorithm)
+        given = given if own == name or isinstance(given, Unknown) else Unknown()
+        name = own
+    find(name, trust)
+    return replace(config, algorithm=name, options=options_of(name, given))
+
+
+def method_of(config: Config) -> Method:
+    """The method that a config means."""
+    clip = config.reward_clip if config.n_step == 1 else None  # else the replay clips
+    return config.options.method(config.loss, clip)
+
+
 def learner_of(
     config: Config,
-    algorithm: Algorithm,
-    network: nn.Module,
+    method: Method,
+    networks: Mapping[str, nn.Module],
     optimiser: optax.GradientTransformation | None,
     spaces: Spaces,
 ) -> Learner:
     """The learner that a config means."""
     return make_learner(
-        algorithm,
-        network,
+        method,
+        networks,
         optimiser
         or make_optimiser(config.optimiser, config.learning_rate, config.optimiser_epsilon),
-        spaces.observation,
-        beta=config.beta_of,
-        loss=config.loss,
-        shared_batch=config.shared_batch,
-        reward_clip=config.reward_clip if config.n_step == 1 else None,  # else the replay clips
+        spaces,
+        beta=config.beta_of or Constant(0.0),
     )
+
+
+def default_learner(config: Config, spaces: Spaces) -> Learner:
+    """The learner of a config with nothing of one's own in it."""
+    method = method_of(config)
+    return learner_of(config, method, networks_of(config, method, None, spaces)[0], None, spaces)
+
+
+def networks_of(
+    config: Config,
+    method: Method,
+    network: nn.Module | Mapping[str, nn.Module] | None,
+    spaces: Spaces,
+) -> tuple[Mapping[str, nn.Module], NetworkSpec | None]:
+    """The networks of a run, and their description if they are this package's."""
+    if network is None:
+        spec = network_spec(config, spaces)
+        return method.build(spec, spaces), spec
+    if isinstance(network, Mapping):
+        return network, None
+    return dict.fromkeys(method.networks, network), None
 
 
 def agent_of(
     config: Config,
-    algorithm: Algorithm,
-    network: nn.Module,
+    method: Method,
+    networks: Mapping[str, nn.Module],
     spec: NetworkSpec | None,
     spaces: Spaces,
     parameters: dict[str, Any],
@@ -167,24 +212,32 @@ def agent_of(
 ) -> Agent:
     """The agent of a run at a step."""
     about = {
-        "algorithm": algorithm.name,
+        "algorithm": config.algorithm,
         "env": config.env,
         "step": step,
         "seed": config.seed,
         "preset": config.preset,
         "evaluation_epsilon": config.evaluation_epsilon,
     }
-    return Agent(network, parameters, spaces, acts_on=algorithm.acts_on, spec=spec, about=about)
+    return Agent(
+        networks,
+        parameters,
+        spaces,
+        acts_on=method.acts_on,
+        kinds=method.kinds,
+        spec=spec,
+        about=about,
+    )
 
 
 def train(
     config: Config,
     out: str | Path | None = None,
     *,
-    algorithm: Algorithm | None = None,
+    algorithm: Algorithm | type[Options] | None = None,
     environment: Environment | JaxEnvironment | None = None,
     make_environment: Callable[[int], Environment] | None = None,
-    network: nn.Module | None = None,
+    network: nn.Module | Mapping[str, nn.Module] | None = None,
     optimiser: optax.GradientTransformation | None = None,
     replay: Replay | None = None,
     watcher: Watcher | None = None,
@@ -198,19 +251,23 @@ def train(
       out: the run directory; None writes nothing. In a new or empty one a run begins. The same run
         goes on from its newest checkpoint, with more ``steps`` also after its end; of one that has
         ended the result is read from the files. A run of another config is refused.
-      algorithm: your own, in place of the config's.
+      algorithm: your own, in place of the config's: an ``Algorithm``, under whose name the run is
+        recorded; or a dataclass of its options, which the config names as you like.
       environment: your own, in place of the config's; closed at the end. A ``JaxEnvironment`` is
         trained on in the fused loop, as those that the config names are.
       make_environment: makes n environments, for the evaluation; the config's by default. With an
         environment of your own and without this there is no evaluation.
-      network: any flax module from observations to action values, in place of the config's.
+      network: any flax module from observations to action values, in place of the config's; or one
+        for each network of the algorithm, by name.
       optimiser: any optax transformation, in place of the config's.
       replay: your own, in place of the environment's usual one.
       watcher: is told about the run as it goes.
       stop: asked often; a signal's number makes the run stop with a checkpoint and an
         ``Interrupted``: see ``movi.training.stopping``.
-      trust: modules that the config's ``env`` may name (MODULE:NAME): importing one runs its code.
+      trust: modules that the config's ``env`` and ``algorithm`` may name (MODULE:NAME): importing
+        one runs its code.
     """
+    config = known_config(config, algorithm, trust)
     if isinstance(environment, JaxEnvironment) or (
         environment is None
         and make_environment is None
@@ -223,7 +280,6 @@ def train(
             config,
             [config.seed],
             None if out is None else [out],
-            algorithm=algorithm,
             environment=environment,
             network=network,
             optimiser=optimiser,
@@ -238,7 +294,6 @@ def train(
             return Result(**result_of(Path(out), network))
     elif out is not None:
         check_free(Path(out))
-    algorithm = algorithm or deep_algorithm(config.algorithm, config.sign)
     if config.evaluate_every and make_environment is None and environment is not None:
         raise UserError("evaluate_every: with an environment of your own, give make_environment")
     if make_environment is None and environment is None:
@@ -259,11 +314,9 @@ def train(
             raise UserError(f"replay: expected one with the config's horizon, {config.horizon}")
         spaces = environment.spaces
         check_batch(config, spaces)
-        spec = network_spec(config, spaces) if network is None else None
-        if network is None:
-            assert spec is not None
-            network = make_network(spec, spaces)
-        learner = learner_of(config, algorithm, network, optimiser, spaces)
+        method = method_of(config)
+        networks, spec = networks_of(config, method, network, spaces)
+        learner = learner_of(config, method, networks, optimiser, spaces)
         if replay is None:
             check_replay(config, environment, files, watcher)
 
@@ -273,12 +326,13 @@ def train(
 
         def agent(loop: HostLoop) -> Agent:
             parameters = loop.learner.parameters()
-            return agent_of(config, algorithm, network, spec, spaces, parameters, loop.step)
+            return agent_of(config, method, networks, spec, spaces, parameters, loop.step)
 
         run = _Run(config, loop_of, agent, make_environment, watcher, stop)
         if out is None:
             return run.go(None)
-        with closing(RunDirectory(out, config)) as directory:
+        made_by = fingerprint(learner, spaces)
+        with closing(RunDirectory(out, config, made_by=made_by)) as directory:
             return run.go(directory)
 
 
@@ -423,7 +477,7 @@ def evaluation_due(config: Config, step: int) -> bool:
     """Whether a run is evaluated at this step, the end of an iteration.
 
     >>> config = Config("dqn", "CartPole-v1", iteration_steps=40, evaluate_every=100)
-    >>> [step for step in range(0, 301, 40) if evaluation_due(config, step)]
+    >>> [step for step in range(40, 301, 40) if evaluation_due(config, step)]
     [120, 200]
     """
     before = (step - 1) // config.iteration_steps * config.iteration_steps
@@ -471,7 +525,7 @@ def iteration_row(loop: HostLoop, iteration: int) -> dict[str, Any]:
             "step": loop.step,
             **loop.scores.take(),
             **loop.learner.take_means(),
-            "beta": loop.beta(),
+            **beta_of(loop.config, loop.step),
             "epsilon": loop.epsilon(),
             "updates": loop.updates,
             "syncs": loop.syncs,

@@ -1,0 +1,41 @@
+"""Momentum with a second moment, as Adam has: the policy prefers averages that are large for their
+spread. An algorithm that nobody published: only an example of what a target of one's own can be.
+
+q → r + γ q⁻(s', a*) as Momentum-DQN's, h → β h⁻ + (1 − β) y its average, and
+u → β u⁻ + (1 − β) y² the average of squares; a* = argmax of h / √(u + ε).
+
+    movi train second_moment:ALGORITHM --env CartPole-v1
+    movi sweep second_moment.toml --trust second_moment --out sweep && movi report sweep
+"""
+
+import jax.numpy as jnp
+
+import movi
+from movi.targets import AVI, greedy_value
+
+AVERAGED = movi.momentum(AVI, "second-moment")
+EPSILON = 1.0
+
+
+def scaled(next_values):
+    """q(s', a*) with a* greedy for h / √(u + ε)."""
+    h, u = next_values["h"][0], next_values["u"][0]
+    return next_values["q"][0][jnp.argmax(h / jnp.sqrt(jnp.maximum(u, 0) + EPSILON))]
+
+
+def squares(values, a, r, discount, v, beta):
+    """β u + (1 − β) y²."""
+    return beta * values["u"][0][a] + (1 - beta) * (r + discount * v) ** 2
+
+
+q, h = AVERAGED.targets["q"], AVERAGED.targets["h"]
+ALGORITHM = movi.Algorithm(
+    "second-moment",
+    {
+        "q": movi.Target(scaled, q.backup),
+        "h": movi.Target(scaled, h.backup),
+        "u": movi.Target(greedy_value, squares),
+    },
+    preference="h",
+    uses_beta=True,
+)

@@ -1,0 +1,240 @@
+"""How networks learn an algorithm: losses over its networks, and a policy that acts.
+
+Underneath, a deep algorithm is a ``Method``. ``regression`` makes one of any ``Algorithm``: each
+network regresses to its target, and the policy is greedy. What does not fit that form (an actor,
+a temperature) gives losses and a policy of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import optax
+
+from movi.agents.networks import NetworkSpec, make_network
+from movi.errors import UserError
+from movi.spaces import Spaces
+from movi.targets import Algorithm
+from movi.transitions import Transition
+from movi.values import Value
+
+Array = Any
+Apply = Callable[..., Array]  # a network with its parameters: inputs to outputs
+Loss = Literal["huber", "squared"]
+
+
+class Networks(NamedTuple):
+    """The networks of a method at some step, by name.
+
+    Attributes:
+      online: as they are now; gradients flow into their parameters.
+      frozen: the same, but no gradient flows into their parameters.
+      lagged: their lagged copies, newest first; no gradient flows into their parameters.
+    """
+
+    online: Mapping[str, Apply]
+    frozen: Mapping[str, Apply]
+    lagged: Mapping[str, tuple[Apply, ...]]
+
+
+class Context(NamedTuple):
+    """What an update knows beside its data: β, the agent step, and a key of its own."""
+
+    beta: Array
+    step: Array
+    key: Array | None
+
+
+Shown = dict[str, Array]
+Losses = Callable[[Networks, Transition, Context], tuple[dict[str, Array], Shown]]
+Policy = Callable[[Networks, Array, Array | None], Array]
+
+
+class Following(NamedTuple):
+    """How the lagged copies of a network follow it.
+
+    Attributes:
+      copies: how many there are; none for a network that no target reads.
+      polyak: the share of the network that enters its copy at every update; None: the copy is the
+        network as it was at the last synchronisation, and each older copy the one before.
+    """
+
+    copies: int = 1
+    polyak: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """A deep algorithm.
+
+    Attributes:
+      name: the algorithm's.
+      networks: its networks, and how their lagged copies follow them.
+      losses: ``losses(networks, batches, context) -> (by network, shown)``: per-example losses,
+        whose means are minimised, each by its own network; and per-example numbers whose means are
+        logged, by the names in ``shown``. ``batches`` is a ``Transition`` of arrays [M, B, ...]
+        with M = ``minibatches``.
+      policy: ``policy(networks, observations [n, ...], key) -> actions [n, ...]``.
+      build: the modules of its networks, by name.
+      inputs: what a network takes that does not take observations, by its name: arrays of zeros.
+      minibatches: how many an update takes.
+      shown: the names of what is logged beside the losses.
+      uses_beta: whether anything depends on β.
+      acts_on: the network whose values the policy compares.
+      kinds: what the values of the networks are, by name; numbers if it is not named.
+    """
+
+    name: str
+    networks: Mapping[str, Following]
+    losses: Losses
+    policy: Policy
+    build: Callable[[NetworkSpec, Spaces], Mapping[str, nn.Module]]
+    inputs: Mapping[str, Callable[[Spaces], tuple[Array, ...]]] = field(default_factory=dict)
+    minibatches: int = 1
+    shown: tuple[str, ...] = ()
+    uses_beta: bool = False
+    acts_on: str = "q"
+    kinds: Mapping[str, Value] = field(default_factory=dict)
+
+
+def huber(error: Array) -> Array:
+    """½ e² for |e| ≤ 1, |e| − ½ beyond: its gradient is clipped at 1."""
+    return optax.losses.huber_loss(error, delta=1.0)
+
+
+def squared(error: Array) -> Array:
+    """e², without ½."""
+    return jnp.square(error)
+
+
+LOSSES: Mapping[str, Callable[[Array], Array]] = {"huber": huber, "squared": squared}
+
+
+def greedy(name: str, kind: Value) -> Policy:
+    """The policy that is greedy for a network's expected values."""
+
+    def policy(networks: Networks, observations: Array, key: Array | None) -> Array:
+        del key
+        return jnp.argmax(kind.expectation(kind.read(networks.online[name](observations))), axis=-1)
+
+    return policy
+
+
+def regression(
+    algorithm: Algorithm,
+    *,
+    loss: Loss | Callable[[Array], Array] = "huber",
+    shared_batch: bool = False,
+    reward_clip: float | None = None,
+) -> Method:
+    """The method by which each network of an algorithm regresses to its target:
+
+        θ_i ← θ_i − optimiser(∇ mean_B distance(network_i(s; θ_i)[a], target_i(s, a, r, s', β)))
+
+    Args:
+      algorithm: the networks, their targets, what the policy is read from, how many lagged copies.
+      loss: of the error, "huber" or "squared" or a function of arrays.
+      shared_batch: one minibatch for all networks instead of one for each.
+      reward_clip: learn from rewards clipped to ± this.
+    """
+    if isinstance(loss, str) and loss not in LOSSES:
+        raise UserError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}")
+    loss_of = LOSSES[loss] if isinstance(loss, str) else loss
+    names = tuple(algorithm.targets)
+
+    def losses(
+        networks: Networks, batches: Transition, context: Context
+    ) -> tuple[dict[str, Array], Shown]:
+        targets = targets_of(algorithm, networks, batches, context.beta, reward_clip)
+        found, shown = {}, {}
+        for i, (name, target) in enumerate(zip(names, targets)):
+            j, kind = i % len(batches.reward), algorithm.kind(name)
+            outputs = _taken(networks.online[name](batches.observation[j]), batches.action[j])
+            found[name] = kind.distance(outputs, jax.lax.stop_gradient(target), loss_of)
+            shown[f"mean_{name}"] = kind.expectation(kind.read(outputs))
+        return found, shown
+
+    def build(spec: NetworkSpec, spaces: Spaces) -> Mapping[str, nn.Module]:
+        return {name: make_network(spec, spaces, algorithm.kind(name)) for name in names}
+
+    return Method(
+        algorithm.name,
+        {name: Following(algorithm.lags) for name in names},
+        losses,
+        greedy(algorithm.preference, algorithm.kind(algorithm.preference)),
+        build,
+        minibatches=1 if shared_batch else len(names),
+        shown=tuple(f"mean_{name}" for name in names),
+        uses_beta=algorithm.uses_beta,
+        acts_on=algorithm.preference,
+        kinds=algorithm.kinds,
+    )
+
+
+def targets_of(
+    algorithm: Algorithm,
+    networks: Networks,
+    batches: Transition,
+    beta: Array,
+    reward_clip: float | None = None,
+) -> list[Array]:
+    """Each network's targets, [B, …], on its own minibatch."""
+    m, b = batches.reward.shape
+    names = tuple(algorithm.targets)
+
+    def rows(observations: Array) -> dict[str, Array]:
+        """The values of all lagged copies, [B, L, A, …]."""
+        return {
+            name: jnp.stack([_read(algorithm, name, copy(observations)) for copy in copies], axis=1)
+            for name, copies in networks.lagged.items()
+        }
+
+    def current(observations: Array) -> dict[str, Array] | None:
+        if not algorithm.reads_current:
+            return None
+        return {
+            name: _read(algorithm, name, network(observations))
+            for name, network in networks.frozen.items()
+        }
+
+    # All minibatches' next states in one go: one large product instead of several small ones.
+    flat = batches.next_observation.reshape(m * b, *batches.next_observation.shape[2:])
+    there = jax.tree.map(lambda x: x.reshape(m, b, *x.shape[1:]), (rows(flat), current(flat)))
+    # What no target reads of these is never computed: it is dead code to the compiler.
+    here = [(rows(observation), current(observation)) for observation in batches.observation]
+    reward = batches.reward.astype(jnp.float32)
+    if reward_clip is not None:
+        reward = jnp.clip(reward, -reward_clip, reward_clip)
+    result = []
+    for i, name in enumerate(names):
+        j = i % m
+
+        def target(
+            seen: Any, a: Array, r: Array, discount: Array, next_seen: Any, name: str = name
+        ) -> Array:
+            values, next_values = algorithm.at(*seen), algorithm.at(*next_seen)
+            return algorithm.target(name, values, a, r, discount, next_values, beta)
+
+        result.append(
+            jax.vmap(target)(
+                here[j],
+                batches.action[j],
+                reward[j],
+                batches.discount[j],
+                jax.tree.map(lambda x, j=j: x[j], there),
+            )
+        )
+    return result
+
+
+def _read(algorithm: Algorithm, name: str, outputs: Array) -> Array:
+    return algorithm.kind(name).read(outputs)
+
+
+def _taken(outputs: Array, actions: Array) -> Array:
+    """The outputs [B, …] of the actions taken, of outputs [B, A, …]."""
+    index = actions.reshape(-1, *[1] * (outputs.ndim - 1))
+    return jnp.take_along_axis(outputs, index, axis=1)[:, 0]

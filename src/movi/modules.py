@@ -1,0 +1,50 @@
+"""Modules of the user's own: imported only when the user's own words name them.
+
+Importing a module runs its code. So a name of the form MODULE:NAME, of an environment or of an
+algorithm, is followed only if the module is trusted: named on the command line, or by a program.
+"""
+
+import re
+import sys
+from collections.abc import Collection
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+from movi.errors import UserError
+
+
+def module_of(name: str, what: str) -> str:
+    """The module that a name of the form MODULE:NAME names; "" for a plain name.
+
+    ``what`` it is the name of, for the line that refuses another form.
+
+    >>> module_of("package.mazes:Maze-v0", "env"), module_of("CartPole-v1", "env")
+    ('package.mazes', '')
+    """
+    module, colon, own = name.partition(":")
+    if not colon:
+        return ""
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", module) or not own or ":" in own:
+        raise UserError(f"{what}: {name!r}, expected a name of the form NAME or MODULE:NAME")
+    return module
+
+
+def import_trusted(module: str, trust: Collection[str], what: str) -> ModuleType:
+    """A module, imported; one in the working directory too, after everything that is installed.
+
+    ``what`` names it, in the line that refuses a module that is not in ``trust``.
+    """
+    if module not in trust:
+        raise UserError(
+            f"{what} runs the code of the module {module!r}, which only a file asks for; "
+            f"if you trust it, add --trust {module}"
+        )
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.append(here)
+    try:
+        return import_module(module)
+    except Exception as error:  # a module of the user's may raise anything
+        reason = f"{type(error).__name__}: {error}"
+        raise UserError(f"{what}: the module {module!r} cannot be imported: {reason}") from None

@@ -1,0 +1,217 @@
+"""Algorithms by name: this package's, those of installed packages and of one's own modules."""
+
+import sys
+from dataclasses import dataclass
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from movi import cli
+from movi.agents import options, registry
+from movi.agents.registry import find, known, names, options_of, register, title_of
+from movi.errors import UserError
+from movi.targets import AVI, Algorithm, Target, greedy_value, momentum
+from movi.training.config import Config
+
+
+def half(values, a, r, discount, v, beta):
+    return r + discount * v / 2
+
+
+HALF = Algorithm("half", {"q": Target(greedy_value, half)})
+
+
+@pytest.fixture(autouse=True)
+def _restored(monkeypatch):
+    monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
+
+
+def test_the_registry_has_what_the_paper_and_its_conclusion_name():
+    assert names() == [
+        "dqn",
+        "momentum-dqn",
+        "deep-sql",
+        "deep-dpp",
+        "double-dqn",
+        "munchausen-dqn",
+        "momentum-double-dqn",
+        "momentum-munchausen-dqn",
+    ]
+    assert {name: title_of(name) for name in names()[:4]} == {
+        "dqn": "DQN",
+        "momentum-dqn": "Momentum-DQN",
+        "deep-sql": "Deep SQL",
+        "deep-dpp": "Deep DPP",
+    }
+
+
+def test_whether_beta_matters_is_the_same_in_the_options_and_in_the_algorithm():
+    for name in names():
+        own = options_of(name)
+        assert own.algorithm().uses_beta == (own.beta_of(100) is not None), name
+        assert own.algorithm().preference == ("h" if name.startswith("momentum") else "q")
+
+
+def test_the_defaults_are_the_published_ones():
+    assert options_of("munchausen-dqn") == options.MunchausenDQN(alpha=0.9, tau=0.03, floor=-1.0)
+    assert options_of("deep-dpp") == options.DeepDPP(eta=None)
+    assert options_of("deep-sql").sign == "sql"
+    assert options_of("momentum-munchausen-dqn").tau == 0.03
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "says"),
+    [
+        ("munchausen-dqn", {"alpha": 1.5}, r"alpha: 1.5, expected a number in \[0, 1\]"),
+        ("munchausen-dqn", {"tau": 0}, "tau: 0, expected a number above 0"),
+        ("munchausen-dqn", {"tau": "hot"}, "tau: 'hot', expected a finite number"),
+        ("munchausen-dqn", {"floor": 1.0}, "floor: 1.0, expected a number of at most 0"),
+        ("munchausen-dqn", {"beta": 1.0}, "munchausen-dqn has no 'beta', expected some of alpha, "),
+        ("deep-dpp", {"eta": -1.0}, "eta: -1.0, expected a number above 0"),
+        ("deep-dpp", {"form": "cosine"}, "form: 'cosine', expected one of log-sum-exp, boltzmann"),
+        ("momentum-dqn", {"beta": 1.0}, r"beta: 1.0, expected a number in \[0, 1\)"),
+        ("dqn", {"tau": 1.0}, "dqn has no 'tau', expected none"),
+        ("dqn", options.DeepDPP(), "options: those of DeepDPP, expected DQN for dqn"),
+    ],
+)
+def test_an_option_that_is_unknown_or_out_of_range_is_one_line(name, given, says):
+    with pytest.raises(UserError, match=says):
+        options_of(name, given)
+
+
+def test_an_unknown_name_is_one_line_that_lists_what_there_is():
+    with pytest.raises(UserError, match=r"'dqm', expected one of dqn, momentum-dqn, .* or MODULE"):
+        find("dqm")
+
+
+def test_a_registered_algorithm_has_the_options_of_its_beta():
+    register("half", HALF)
+    assert options_of("half").algorithm() is HALF
+    assert options_of("half").beta_of(100) is None
+    register("averaged", momentum(HALF))
+    assert options_of("averaged", {"beta_schedule": "constant", "beta": 0.9}).beta_of(9)(3) == 0.9
+
+
+def test_names_of_this_package_cannot_be_taken_and_ones_own_can_be_defined_again():
+    with pytest.raises(UserError, match="'dqn' is one of this package's, expected another name"):
+        register("dqn", HALF)
+    register("half", HALF)
+    register("half", AVI)
+    assert options_of("half").algorithm() is AVI
+
+
+@pytest.mark.parametrize("thing", [3, "dqn", int, dict])
+def test_only_algorithms_can_be_registered(thing):
+    with pytest.raises(UserError, match="expected a"):
+        register("thing", thing)
+
+
+def test_an_installed_package_adds_algorithms_by_entry_points(monkeypatch):
+    point = EntryPoint("half", "tests.agents.test_registry:HALF", "movi.algorithms")
+    broken = EntryPoint("broken", "tests.agents.nowhere:HALF", "movi.algorithms")
+    monkeypatch.setattr(registry, "_installed", lambda: {"half": point, "broken": broken})
+    assert names()[-2:] == ["half", "broken"]
+    assert find("half").title == "half"
+    with pytest.raises(UserError, match=r"'broken' of tests.agents.nowhere:HALF fails: No module"):
+        known("broken")
+
+
+MODULE = """
+import movi
+from movi.targets import AVI
+OWN = movi.momentum(AVI, "own")
+print("imported")
+"""
+
+
+@pytest.fixture
+def module(tmp_path, monkeypatch):
+    (tmp_path / "mine_of_test.py").write_text(MODULE)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    yield "mine_of_test"
+    sys.modules.pop("mine_of_test", None)
+
+
+def test_a_module_is_imported_only_if_it_is_trusted(module, capsys):
+    with pytest.raises(UserError, match=f"which only a file asks for; .* --trust {module}"):
+        find(f"{module}:OWN")
+    assert module not in sys.modules
+    config = Config.from_json(Config("dqn", "x").to_json().replace('"dqn"', f'"{module}:OWN"'))
+    assert config.options.to_json() == {}
+    assert module not in sys.modules
+    assert find(f"{module}:OWN", [module])().beta_of(100) is not None
+    assert capsys.readouterr().out == "imported\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("mine_of_test:NOTHING", "the module 'mine_of_test' has no 'NOTHING'"),
+        ("nowhere_at_all:OWN", "cannot be imported: ModuleNotFoundError"),
+        ("a:b:c", "expected a name of the form NAME or MODULE:NAME"),
+        (":x", "expected a name of the form NAME or MODULE:NAME"),
+    ],
+)
+def test_a_module_that_has_no_such_algorithm_is_one_line(module, name, says):
+    with pytest.raises(UserError, match=says):
+        find(name, ["mine_of_test", "nowhere_at_all"])
+
+
+def test_options_of_an_unknown_algorithm_are_kept_as_they_are():
+    config = Config("theirs", "x", options={"lambda": 0.5, "sizes": [1, 2]})
+    assert Config.from_json(config.to_json()) == config
+    assert config.options.to_json() == {"lambda": 0.5, "sizes": [1, 2]}
+    assert hash(config)
+
+
+def test_help_shows_the_algorithms_own_options(capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["train", "munchausen-dqn", "--help"])
+    shown = capsys.readouterr().out
+    assert "--tau" in shown
+    assert "the temperature of the softmax policy" in " ".join(shown.split())
+    assert "--kappa" not in shown
+    with pytest.raises(SystemExit):
+        cli.main(["train", "--help"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "momentum-munchausen-dqn" in shown
+    assert "--tau" not in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["dqm", "--env", "x"], "algorithm: 'dqm', expected one of dqn, momentum-dqn"),
+        (
+            ["dqn", "--env", "x", "--tau", "1"],
+            "Unrecognized options: --tau, 1; dqn has none of its own",
+        ),
+        (
+            ["momentum-dqn", "--env", "x", "--tau", "1"],
+            "momentum-dqn's own are --beta-schedule, --kappa",
+        ),
+        (["munchausen-dqn", "--env", "x", "--tau", "0"], "tau: 0.0, expected a number above 0"),
+    ],
+)
+def test_a_wrong_name_or_option_on_the_command_line_is_one_line(arguments, says, capsys):
+    assert cli.main(["train", *arguments]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert says in said
+
+
+@dataclass(frozen=True)
+class Own(options.Options):
+    weight: float = 0.25
+    """How much."""
+
+    def algorithm(self):
+        return Algorithm("own", {"q": Target(greedy_value, half)})
+
+
+def test_a_config_names_a_class_of_options_as_it_likes():
+    register("mine", Own)
+    config = Config("mine", "x", options={"weight": 0.5})
+    assert config.options == Own(0.5)
+    assert '"weight": 0.5' in config.to_json()

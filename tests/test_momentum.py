@@ -1,0 +1,133 @@
+"""``momentum(x)``: laws that hold whatever x is."""
+
+from dataclasses import replace
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import movi
+from movi.errors import UserError
+from movi.mdp.operators import union
+from movi.planning.engine import Scheme, exactly, from_samples, preference, start
+from movi.planning.runs import iterate
+from movi.schedules import Constant, Mean
+from movi.targets import AVI, DPP, MOVI, SQL, double, momentum, munchausen
+from movi.values import Categorical, Quantile
+
+WITH_MOMENTUM = [AVI, double(AVI), munchausen(), munchausen(0.5, 1.0, -np.inf)]
+
+
+def tables_of(scheme, mdp, iterations, successors=None):
+    """The tables after each iteration, exact or on given successors [K, m, S, A]."""
+    with jax.enable_x64(True):
+        device = union(mdp)
+        tables, found = start(scheme.algorithm, mdp.states, mdp.actions), []
+        for k in range(1, iterations + 1):
+            read = exactly(device) if successors is None else from_samples(successors[k - 1])
+            tables = iterate(scheme, tables, read, device, k)
+            found.append({name: np.asarray(table[0]) for name, table in tables.items()})
+        return found
+
+
+@pytest.mark.parametrize("algorithm", WITH_MOMENTUM, ids=lambda a: a.name)
+def test_in_tables_h_is_the_mean_of_the_qs(algorithm):
+    mdp = movi.garnet(8, 3, 3, seed=1)
+    found = tables_of(Scheme(momentum(algorithm), Mean()), mdp, 12)
+    total = np.zeros((8, 3))  # q_0 = 0
+    for k, tables in enumerate(found, start=1):
+        total = total + tables["q"]
+        np.testing.assert_allclose(tables["h"], total / (k + 1), atol=1e-12)
+
+
+@pytest.mark.parametrize("algorithm", WITH_MOMENTUM, ids=lambda a: a.name)
+def test_with_beta_zero_it_is_the_algorithm_itself_with_a_second_table(algorithm):
+    mdp = movi.garnet(8, 3, 3, seed=2)
+    plain = tables_of(Scheme(algorithm, Constant(0.0)), mdp, 10)
+    for tables, alone in zip(tables_of(Scheme(momentum(algorithm), Constant(0.0)), mdp, 10), plain):
+        np.testing.assert_allclose(tables["q"], alone["q"], atol=1e-13)
+        np.testing.assert_allclose(tables["h"], alone["q"], atol=1e-13)
+
+
+@settings(max_examples=15, deadline=None)
+@given(seed=st.integers(0, 2**16), gamma=st.floats(0.1, 0.95))
+def test_the_mean_of_categorical_momentum_is_movi_while_no_mass_is_clipped(seed, gamma):
+    mdp = movi.garnet(6, 3, 2, discount=gamma, seed=seed)
+    largest = 1 / (1 - gamma)  # no return is beyond
+    kind = Categorical(-largest, largest, 31)
+    categorical = momentum(replace(AVI, name="c51", kinds={"q": kind}))
+    scheme, reference = Scheme(categorical, Mean()), Scheme(MOVI, Mean())
+    for tables, expected in zip(tables_of(scheme, mdp, 8), tables_of(reference, mdp, 8)):
+        for name in ("q", "h"):
+            np.testing.assert_allclose(tables[name].sum(-1), 1, atol=1e-12)
+            means = tables[name] @ kind.atoms
+            np.testing.assert_allclose(means, expected[name], atol=1e-11 * largest)
+
+
+def test_avi_runs_on_categorical_values_and_solves():
+    """The contract of values: the same AVI, exact, on whole distributions of returns."""
+    mdp = movi.garnet(10, 2, 3, discount=0.8, seed=3)
+    kind = Categorical(-5.0, 5.0, 101)
+    found = movi.solve(mdp, replace(AVI, name="avi-categorical", kinds={"q": kind}))
+    best = movi.optimum(mdp, tolerance=1e-9)
+    assert found.converged
+    np.testing.assert_allclose(found.q, best.q, atol=2e-6)
+    np.testing.assert_array_equal(found.policy, best.q.argmax(-1))
+
+
+def test_quantiles_run_on_samples_and_have_no_exact_update():
+    algorithm = replace(AVI, name="avi-quantile", kinds={"q": Quantile(4)})
+    mdp = movi.garnet(5, 2, 2, seed=4)
+    with pytest.raises(UserError, match="whose exact update is not defined"):
+        movi.solve(mdp, algorithm)
+    # With one successor each there is nothing to average: all quantiles are the return.
+    chain = movi.garnet(5, 2, 1, seed=4)
+    successors = np.repeat(chain.successors[None, None, ..., 0], 40, 0)
+    last = tables_of(Scheme(algorithm, Mean()), chain, 40, jnp.asarray(successors))[-1]
+    exact = tables_of(Scheme(AVI, Mean()), chain, 40)[-1]
+    np.testing.assert_allclose(last["q"], np.repeat(exact["q"][..., None], 4, -1), atol=1e-12)
+
+
+def test_double_is_the_algorithm_itself_in_tables():
+    mdp = movi.garnet(8, 3, 3, seed=5)
+    found = tables_of(Scheme(double(AVI), Mean()), mdp, 10)
+    for tables, plain in zip(found, tables_of(Scheme(AVI, Mean()), mdp, 10)):
+        np.testing.assert_allclose(tables["q"], plain["q"], atol=1e-13)
+
+
+def test_an_average_of_the_networks_own_values_comes_one_iteration_later_in_tables():
+    mdp = movi.garnet(8, 3, 3, seed=6)
+    network = momentum(AVI, h_target="network")
+    q_before = np.zeros((8, 3))
+    h = np.zeros((8, 3))
+    for k, tables in enumerate(tables_of(Scheme(network, Mean()), mdp, 8), start=1):
+        h = k / (k + 1) * h + q_before / (k + 1)
+        np.testing.assert_allclose(tables["h"], h, atol=1e-12)
+        q_before = tables["q"]
+
+
+def test_momentum_reads_the_policy_from_h_and_adds_nothing_else():
+    for algorithm in WITH_MOMENTUM:
+        made = momentum(algorithm)
+        assert made.targets["q"] is algorithm.targets["q"]
+        assert (made.preference, made.uses_beta, tuple(made.targets)) == ("h", True, ("q", "h"))
+        assert made.name == f"momentum-{algorithm.name}"
+    tables = {name: jnp.ones((1, 4, 2)) for name in "qh"}
+    assert preference(MOVI, tables) is not None
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: momentum(SQL), "momentum: sql has no value that only evaluates its policy"),
+        (lambda: momentum(DPP), "momentum: dpp has no value that only evaluates its policy"),
+        (lambda: momentum(MOVI), "momentum: movi already has an average h"),
+        (lambda: momentum(AVI, h_target="both"), "h_target: 'both', expected 'sample' or"),
+    ],
+)
+def test_where_it_does_not_apply_a_line_says_why(make, says):
+    with pytest.raises(UserError, match=says):
+        make()
