@@ -297,6 +297,19 @@ class FiniteMDP:
         """
         return cls(**of_toy_text(environment, axes), discount=discount, **more)
 
+    @classmethod
+    def from_function(
+        cls, states: int, actions: int, successors: Any, discount: float, **options: Any
+    ) -> Any:
+        """From a function ``successors(s, a) → (s'[B], p[B], r)``; see `movi.mdp.functions`.
+
+        With ``store=False`` a `FunctionMDP`, which evaluates it in every sweep.
+        """
+        from importlib import import_module
+
+        make = import_module("movi.mdp.functions").from_function
+        return make(states, actions, successors, discount, **options)
+
     def dense(self) -> np.ndarray:
         """P[s, a, s'], of shape [S, A, S] (or [M, S, A, S]; [L, S] in the ragged layout)."""
         rows = self.successors.reshape(-1, self.branching)

@@ -14,6 +14,7 @@ from movi.mdp.certificates import (
     check_tolerance,
     sweeps_needed,
 )
+from movi.mdp.functions import FunctionMDP
 from movi.mdp.operators import Union, compiled, masked, union
 from movi.mdp.solutions import TOLERANCE, Solution, rounding_floor, solution
 from movi.mdp.sweeps import certify, optimal_bracket
@@ -42,7 +43,7 @@ _CHUNK = 100  # iterations between two looks at the progress bar
 
 
 def solve(
-    mdp: FiniteMDP,
+    mdp: FiniteMDP | FunctionMDP,
     scheme: str | Algorithm | None = None,
     *,
     method: str = "auto",
@@ -53,7 +54,7 @@ def solve(
     seed: int = 0,
     beta: Schedule | None = None,
     progress: bool = False,
-) -> Solution:
+) -> Any:
     """Solve one MDP: by the method that suits it or, if one is named, by a scheme of the paper.
 
     It stops when a certificate reaches the tolerance, or early where float64 is proven to allow no
@@ -61,7 +62,7 @@ def solve(
     ``needed`` say what would be.
 
     Args:
-      mdp: the model.
+      mdp: the model; one of a function that is not stored gives a `FunctionSolution`.
       scheme: avi, movi, sql, dpp, or an algorithm of your own. Without one, but with ``sampled``,
         ``iterations`` or ``beta``, it is avi.
       method: without a scheme: auto, vi, mpi, pi or ipi; see `movi.mdp.methods`.
@@ -81,6 +82,8 @@ def solve(
     >>> solve(movi.garnet(30, 4, 4, seed=0)).scheme
     'pi'
     """
+    if isinstance(mdp, FunctionMDP):
+        return mdp.solve(tolerance=TOLERANCE if tolerance is None else tolerance)
     limit = 10_000 if iterations is None else iterations
     _check(mdp, limit, samples, tolerance, seed)
     if scheme is None and not sampled and iterations is None and beta is None:
