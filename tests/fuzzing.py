@@ -379,7 +379,7 @@ def check(place: Place, name: str, call, *, anywhere: bool = False) -> bool:
 START = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 OPTIONS = {
-    "solve": "discount reward minimise method scheme samples iterations tolerance seed out sampled",
+    "solve": "horizon discount reward minimise method scheme samples iterations tolerance seed out",
     "garnet": "states actions branching discount seed out",
     "mdp maze": "size walls slip discount seed out",
     "mdp inventory": "size lot orders demand price unit setup holding discount",
@@ -389,6 +389,7 @@ OPTIONS = {
     "mdp pendulum": "size discount seed",
     "mdp epidemic": "size infection recovery price measures",
     "convert": "discount reward minimise",
+    "simulate": "episodes start seed discount minimise",
     "garnets compare": "mdps states iterations samples schemes discount seed",
     "garnets assumption": "mdps iteration lengths restarts seed branching",
     "garnets bounds": "mdps iterations delta constant-betas discount",
@@ -410,6 +411,7 @@ BASES = {
         for name in ["maze", "inventory", "queue", "replacement", "forest", "pendulum", "epidemic"]
     },
     "convert": ["g.npz", "out/g.umb"],
+    "simulate": ["g.npz", "s.npz", "--episodes", "20"],
     "garnets compare": ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", "out"],
     "garnets assumption": ["--mdps", "1", "--states", "5", "--restarts", "2", "--out", "out"],
     "garnets bounds": ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", "out"],

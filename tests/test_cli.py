@@ -157,7 +157,7 @@ def test_help_lists_every_command_with_its_purpose():
 @pytest.mark.parametrize("words", COMMANDS)
 def test_help_documents_every_option(words):
     text = call(*words.split(), "--help").stdout
-    positional = {"file", "directory", "algorithm", "run", "name", "source", "target"}
+    positional = {"file", "directory", "algorithm", "run", "name", "source", "target", "solution"}
     for name in set(command(words).__dataclass_fields__) - positional:
         assert f"--{name.replace('_', '-')}" in text
     assert "(default" in text or "(required)" in text

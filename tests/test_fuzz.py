@@ -69,6 +69,7 @@ def place(tmp_path, monkeypatch):
     (work / "sweep" / "sweep.json").write_text(to_json(read_sweep_file(work / "mine.toml"), ""))
     sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": "a:1"}
     (work / "sweep/logs/CartPole-v1/dqn/seed-0.json").write_text(json.dumps(sign))
+    np.savez(work / "s.npz", policy=np.zeros(5, int))
     for suffix in ("npz", "umb", "tra", "petsc"):
         movi.save_mdp(movi.garnet(5, 2, 2), work / f"g.{suffix}")
     (work / "g.umb.gz").write_bytes(gzip.compress((work / "g.umb").read_bytes()))
@@ -135,6 +136,7 @@ CHANGES = {
     "reference csv": ("pong.csv", fuzzing.changed_csv),
     "reference json": ("pong.json", fuzzing.changed_json),
     "mdp": ("g.npz", fuzzing.changed_npz),
+    "solution": ("s.npz", fuzzing.changed_npz),
     "umb": ("g.umb", fuzzing.changed_umb),
     "packed umb": ("packed.umb", fuzzing.changed_packed_umb),
     "prism": ("g.tra", fuzzing.changed_prism),
@@ -167,7 +169,8 @@ COMMANDS = {
     "provenance": [REPORT],
     "reference csv": [[*REPORT, "--reference", "pong.csv"]],
     "reference json": [[*REPORT, "--reference", "pong.json"]],
-    "mdp": [["solve", "g.npz"]],
+    "mdp": [["solve", "g.npz"], ["solve", "g.npz", "--horizon", "3"]],
+    "solution": [["simulate", "g.npz", "s.npz", "--episodes", "20"]],
     **{
         kind: [["solve", file, "--discount", "0.5"], ["convert", file, "out/m.npz"]]
         for kind, file in (("umb", "g.umb"), ("packed umb", "packed.umb"))

@@ -37,7 +37,8 @@ class Solve:
     """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount; or a
     .umb (Storm, PRISM, Modest), a .tra (PRISM, rewards beside it) or a .petsc (madupite)."""
     discount: Real = None
-    """γ where the file has none, or another than the file's."""
+    """γ where the file has none, or another than the file's; 1 where all steps cost until a state
+    that is never left."""
     reward: Annotated[str | None, arg(metavar="NAME")] = None
     """Which rewards, where a .umb has several."""
     minimise: bool = False
@@ -53,6 +54,8 @@ class Solve:
     """Samples per (s, a) and iteration, with --sampled (paper: 1)."""
     iterations: Number = None
     """At most this many iterations of a scheme (default: 10,000)."""
+    horizon: Number = None
+    """Solve for so many steps instead, by backward induction."""
     tolerance: Real = None
     """Stop when ‖q − q*‖∞ is proven to be at most this (default: 1e-6; --sampled: never)."""
     seed: int = 0
@@ -73,9 +76,12 @@ class Solve:
             file_to_write(self.out)
         check_count("samples", self.samples)
         check_count("iterations", 1 if self.iterations is None else self.iterations)
-        mdp = load_mdp(
-            self.file, discount=self.discount, reward=self.reward, minimise=self.minimise
-        )
+        check_count("horizon", 1 if self.horizon is None else self.horizon)
+        given = 0.0 if self.discount == 1 else self.discount  # which plays no part at 1
+        mdp = load_mdp(self.file, discount=given, reward=self.reward, minimise=self.minimise)
+        if self.horizon is not None or self.discount == 1:
+            self._with_an_end(mdp)
+            return
         if mdp.batch is None and not (self.sampled and self.tolerance is None):
             tolerance = TOLERANCE if self.tolerance is None else self.tolerance
             if tolerance < (floor := rounding_floor(mdp)):
@@ -96,6 +102,32 @@ class Solve:
             print(f"written      {self.out}")
         if solution.tolerance is not None and not solution.converged:
             raise ToleranceMissed(_missed(solution, self.sampled))
+
+    def _with_an_end(self, mdp: "FiniteMDP") -> None:
+        """A horizon, or total reward until absorption."""
+        from movi.mdp.episodes import finite_horizon, total_reward
+        from movi.mdp.files import write_arrays
+
+        if self.scheme is not None or self.sampled or self.method != "auto":
+            raise UserError("scheme: none and no method, expected with --horizon or --discount 1")
+        print(f"problem      {mdp}")
+        if self.horizon is not None:
+            answer = finite_horizon(mdp, self.horizon, discount=self.discount)
+            print(f"method       backward induction over {self.horizon:,} steps")
+            print(f"policy       mean value over states {answer.v[0].mean():.6g}")
+            arrays = {"v": answer.v, "policy": answer.policy}
+        else:
+            total = total_reward(mdp, tolerance=1e-6 if self.tolerance is None else self.tolerance)
+            finite = total.v > float("-inf")
+            print(
+                f"method       policy iteration, total reward; {finite.sum():,} states end surely"
+            )
+            print(f"certificate  ‖v − v*‖∞ ≤ {total.bound:.3g} there")
+            print(f"policy       mean value over them {total.v[finite].mean():.6g}")
+            arrays = {"v": total.v, "policy": total.policy}
+        if self.out is not None:
+            write_arrays(self.out, arrays)
+            print(f"written      {self.out}")
 
     def _by_method(self) -> bool:
         return self.scheme is None and not self.sampled and self.iterations is None
@@ -241,6 +273,7 @@ COMMANDS = {
     "mdp forest": "movi.mdp.commands:Forest",
     "mdp pendulum": "movi.mdp.commands:Pendulum",
     "mdp epidemic": "movi.mdp.commands:Epidemic",
+    "simulate": "movi.mdp.commands:Simulate",
     "convert": "movi.mdp.commands:Convert",
     "garnets compare": "movi.experiments.garnets:Compare",
     "garnets assumption": "movi.experiments.garnets:Assumption",

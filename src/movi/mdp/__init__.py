@@ -8,6 +8,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from movi.mdp.episodes import finite_horizon, simulate, total_reward
     from movi.mdp.exact import (
         Optimum,
         occupancy,
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 _HOMES = {
     "FiniteMDP": "model",
     "Optimum": "exact",
+    "finite_horizon": "episodes",
     "garnet": "garnets",
     "load_mdp": "formats",
     "occupancy": "exact",
@@ -30,12 +32,15 @@ _HOMES = {
     "policy_values": "exact",
     "resolvent": "exact",
     "save_mdp": "formats",
+    "simulate": "episodes",
+    "total_reward": "episodes",
     "weighted_norm": "exact",
 }
 
 __all__ = [
     "FiniteMDP",
     "Optimum",
+    "finite_horizon",
     "garnet",
     "load_mdp",
     "occupancy",
@@ -43,6 +48,8 @@ __all__ = [
     "policy_values",
     "resolvent",
     "save_mdp",
+    "simulate",
+    "total_reward",
     "weighted_norm",
 ]
 

@@ -96,3 +96,45 @@ class Convert:
         )
         WRITERS[self.target.suffix](mdp, self.target)
         print(f"written      {self.target}: {mdp}")
+
+
+@dataclass(frozen=True)
+class Simulate:
+    """Roll out the policy of a solution: its mean discounted return beside what v says."""
+
+    file: Positional[Annotated[Path, arg(metavar="FILE")]]
+    """The MDP, in any format that `movi solve` reads."""
+    solution: Positional[Annotated[Path, arg(metavar="SOLUTION")]]
+    """What `movi solve --out` wrote: an .npz with a policy."""
+    episodes: int = 1_000
+    """How many."""
+    start: Annotated[int | None, arg(metavar="N")] = None
+    """The first state of all of them (default: drawn uniformly)."""
+    seed: int = 0
+    """Of the draws."""
+    discount: Annotated[float | None, arg(metavar="X")] = None
+    """γ where the file has none, or another than the file's."""
+    reward: Annotated[str | None, arg(metavar="NAME")] = None
+    """Which rewards, where a .umb has several."""
+    minimise: bool = False
+    """Its rewards are costs."""
+
+    def execute(self) -> None:
+        """Evaluate, roll out, print."""
+        from movi.mdp.episodes import simulate
+        from movi.mdp.exact import checked_policies, policy_values
+        from movi.mdp.files import read_arrays
+        from movi.mdp.formats import load_mdp
+
+        mdp = load_mdp(
+            self.file, discount=self.discount, reward=self.reward, minimise=self.minimise
+        )
+        policy = checked_policies(mdp, read_arrays(self.solution, ("policy",))["policy"], 1)
+        v = mdp.chosen(policy_values(mdp, policy), policy)
+        found = simulate(mdp, policy, episodes=self.episodes, start=self.start, seed=self.seed, v=v)
+        where = "states drawn uniformly" if self.start is None else f"state {self.start}"
+        print(f"problem      {mdp}")
+        print(f"rollouts     {self.episodes:,} episodes from {where}, seed {self.seed}")
+        print(f"return       {found.mean:.6g}, 95 % interval {found.low:.6g} to {found.high:.6g}")
+        print(f"by v         {found.expected:.6g} (what was cut off is at most ", end="")
+        print(f"{found.truncation:.2g})")

@@ -103,7 +103,7 @@ def policy_values(mdp: FiniteMDP, policies: Any, *, tolerance: float | None = No
     `ToleranceMissed` is raised; by default as near as float64 can prove, and 1e-10 is near enough.
     """
     wanted = aim(tolerance, 1e-10)
-    q, bound, floor = _policy_values(mdp, _checked_policies(mdp, policies), wanted)
+    q, bound, floor = _policy_values(mdp, checked_policies(mdp, policies), wanted)
     require(bound <= wanted.promise(floor, np), wanted, bound, floor, q)
     return q
 
@@ -115,7 +115,7 @@ def bounded_policy_value(
 
     ``guess`` [S] is where sweeps start from: of a policy that is nearly optimal, nearly v*.
     """
-    policy, wanted = _checked_policies(mdp, policy, 1), aim(tolerance, 0.0)
+    policy, wanted = checked_policies(mdp, policy, 1), aim(tolerance, 0.0)
     found: Any = (
         _policy_values(mdp, policy, wanted)
         if mdp.states <= DIRECT
@@ -222,7 +222,8 @@ def _large_resolvent(
             w = evaluate(mdp, policy, w, least, own).v if solve is None else solve(own)
 
 
-def _checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:
+def checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:
+    """Policies [S] or [N, S] whose actions the states have."""
     if mdp.batch is not None:
         raise UserError("mdp: a batch, expected one MDP; evaluate its members one by one")
     policies = np.asarray(policies)
@@ -260,7 +261,7 @@ def occupancy(
     float64 can prove, and 1e-12 is little enough.
     """
     wanted = aim(tolerance, 1e-12)
-    policy, mu = _checked_policies(mdp, policy, 1), _checked_distribution(mdp, mu)
+    policy, mu = checked_policies(mdp, policy, 1), _checked_distribution(mdp, mu)
     discount, index = float(mdp.discount), mdp.index(policy)
     # Mass enters a state through any action and leaves through π's: x = γ μ P + γ x P_π.
     entering = discount * _pushed(mdp, mu, mdp.successors, mdp.probabilities)
