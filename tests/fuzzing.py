@@ -379,7 +379,7 @@ def check(place: Place, name: str, call, *, anywhere: bool = False) -> bool:
 START = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
 
 OPTIONS = {
-    "solve": "horizon discount reward minimise method scheme samples iterations tolerance seed out",
+    "solve": "cluster horizon discount reward method scheme samples iterations tolerance out",
     "garnet": "states actions branching discount seed out",
     "mdp maze": "size walls slip discount seed out",
     "mdp inventory": "size lot orders demand price unit setup holding discount",

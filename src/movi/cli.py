@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -54,6 +55,10 @@ class Solve:
     """Samples per (s, a) and iteration, with --sampled (paper: 1)."""
     iterations: Number = None
     """At most this many iterations of a scheme (default: 10,000)."""
+    devices: Number = None
+    """Value iteration on so many devices: GPUs, or CPU devices of this process."""
+    cluster: Annotated[str | None, arg(metavar="HOST:PORT/I/N")] = None
+    """Process I of N on several hosts, with --devices for those of all; process 0 prints."""
     horizon: Number = None
     """Solve for so many steps instead, by backward induction."""
     tolerance: Real = None
@@ -87,7 +92,10 @@ class Solve:
             if tolerance < (floor := rounding_floor(mdp)):
                 said = _out_of_reach(tolerance, floor)
                 print(f"movi: {said}; solving as near as it can", file=sys.stderr)
+        first = self._join()
         solution = self._solution(mdp)
+        if not first:
+            return
         worth = policy_value(mdp, solution)
         print(f"problem      {mdp}")
         print(self._how(solution))
@@ -102,6 +110,20 @@ class Solve:
             print(f"written      {self.out}")
         if solution.tolerance is not None and not solution.converged:
             raise ToleranceMissed(_missed(solution, self.sampled))
+
+    def _join(self) -> bool:
+        """Several devices, before JAX is used; whether this process is the one that prints."""
+        if self.devices is None:
+            if self.cluster is not None:
+                raise UserError("cluster: without --devices, expected how many there are in all")
+            return True
+        check_count("devices", self.devices)
+        if self.cluster is not None:
+            from movi.mdp.sharding import join
+
+            return join(self.cluster) == 0
+        os.environ.setdefault("JAX_NUM_CPU_DEVICES", str(self.devices))
+        return True
 
     def _with_an_end(self, mdp: "FiniteMDP") -> None:
         """A horizon, or total reward until absorption."""
@@ -137,7 +159,9 @@ class Solve:
             # Without the schemes' compiled engine: a small problem then needs no JAX at all.
             from movi.mdp.solutions import solution
 
-            return solution(mdp, method=self.method, tolerance=self.tolerance)
+            return solution(mdp, method=self.method, tolerance=self.tolerance, devices=self.devices)
+        if self.devices is not None:
+            raise UserError("devices: with a scheme, expected none: --devices is value iteration")
         from movi.planning import solve
         from movi.sizes import require
 

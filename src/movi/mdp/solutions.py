@@ -6,7 +6,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.mdp.certificates import Aim, bracket, check_tolerance
-from movi.mdp.methods import actions_of, largest_reward, optimal
+from movi.mdp.methods import Found, actions_of, largest_reward, optimal
 from movi.mdp.model import FiniteMDP
 
 TOLERANCE = 1e-6  # of a solution, by default
@@ -93,13 +93,23 @@ class Solution(NamedTuple):
         )
 
 
-def solution(mdp: FiniteMDP, *, method: str = "auto", tolerance: float | None = None) -> Solution:
-    """q* to a tolerance (1e-6 by default) by a method; see `methods`."""
+def solution(
+    mdp: FiniteMDP,
+    *,
+    method: str = "auto",
+    tolerance: float | None = None,
+    devices: int | None = None,
+) -> Solution:
+    """q* to a tolerance (1e-6 by default) by a method; see `methods`.
+
+    With ``devices``, by value iteration on so many of them; see `sharding`.
+    """
     if mdp.batch is not None:
         raise UserError("mdp: a batch, expected one MDP; solve its members one by one")
     tolerance = TOLERANCE if tolerance is None else tolerance
     check_tolerance(tolerance)
-    found = optimal(mdp, Aim(float(tolerance), True), method)
+    wanted = Aim(float(tolerance), True)
+    found = optimal(mdp, wanted, method) if devices is None else _sharded(mdp, wanted, devices)
     state = found.state
     return Solution(
         q=np.asarray(state.q),
@@ -115,6 +125,15 @@ def solution(mdp: FiniteMDP, *, method: str = "auto", tolerance: float | None = 
         why=found.why,
         evaluations=found.evaluations,
     )
+
+
+def _sharded(mdp: FiniteMDP, wanted: Aim, devices: int) -> Found:
+    from movi.mdp.sharding import sharded_value_iteration
+
+    if mdp.ragged:
+        raise UserError("devices: a ragged MDP, expected the dense layout: mdp.padded()")
+    state = sharded_value_iteration(mdp, wanted, devices)
+    return Found(state, "vi", f"{devices} devices", state.made + 1, 0)
 
 
 def rounding_floor(mdp: FiniteMDP) -> float:
