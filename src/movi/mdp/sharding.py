@@ -60,14 +60,22 @@ def sharded_value_iteration(
         own = -(-mdp.states // count)
         # Rows beyond the last state repeat it, so that they change no extreme.
         place = np.minimum(np.arange(own * count), mdp.states - 1)
-        shared: Any = (
+        successors, probabilities, rewards = (
             jax.make_array_from_callback(
                 (own * count, *x.shape[1:]), rows, lambda at, x=x: x[place[at[0]]]
             )
             for x in (mdp.successors, mdp.probabilities, mdp.rewards)
         )
         v, index, floor, made = _iterate(
-            *shared, wanted, float(mdp.discount), largest(mdp), most, mesh=mesh, states=mdp.states
+            successors,
+            probabilities,
+            rewards,
+            wanted,
+            float(mdp.discount),
+            largest(mdp),
+            most,
+            mesh=mesh,
+            states=mdp.states,
         )
         whole = NamedSharding(mesh, PartitionSpec())
         index = jax.jit(lambda x: x, out_shardings=whole)(index)
