@@ -60,16 +60,17 @@ def sharded_value_iteration(
         own = -(-mdp.states // count)
         # Rows beyond the last state repeat it, so that they change no extreme.
         place = np.minimum(np.arange(own * count), mdp.states - 1)
-        successors, probabilities, rewards = (
-            jax.make_array_from_callback(
-                (own * count, *x.shape[1:]), rows, lambda at, x=x: x[place[at[0]]]
+
+        def shared(x: np.ndarray) -> Array:
+            shape = (own * count, *x.shape[1:])
+            return jax.make_array_from_callback(
+                shape, rows, lambda at: x[place[(at or (slice(None),))[0]]]
             )
-            for x in (mdp.successors, mdp.probabilities, mdp.rewards)
-        )
+
         v, index, floor, made = _iterate(
-            successors,
-            probabilities,
-            rewards,
+            shared(mdp.successors),
+            shared(mdp.probabilities),
+            shared(mdp.rewards),
             wanted,
             float(mdp.discount),
             largest(mdp),
