@@ -64,7 +64,7 @@ def sharded_value_iteration(
         def shared(x: np.ndarray) -> Array:
             shape = (own * count, *x.shape[1:])
             return jax.make_array_from_callback(
-                shape, rows, lambda at: x[place[(at or (slice(None),))[0]]]
+                shape, rows, lambda at: x[place[at[0] if at else slice(None)]]
             )
 
         v, index, floor, made = _iterate(
