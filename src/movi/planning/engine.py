@@ -14,7 +14,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, expected, take
+from movi.mdp.operators import Union, expected, masked, take
 from movi.schedules import Schedule
 from movi.targets import Algorithm, Target
 
@@ -111,7 +111,7 @@ def backups(
             for a in range(actions)
         ]
         result[name] = jnp.stack(columns, 1)
-    return result
+    return masked(mdp, result)
 
 
 def _reads_the_action(backup: Callable[..., Array], tables: Tables, seen: Any) -> bool:

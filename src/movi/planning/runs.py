@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, compiled, union
+from movi.mdp.operators import Union, compiled, masked, union
 from movi.planning.engine import (
     Read,
     Scheme,
@@ -97,7 +97,7 @@ def run(
         limits = jax.device_put(limits.reshape(*device.rewards.shape, mdp.branching - 1))
         keys = member_keys(seed, mdp.batch or 1, copies)
         states = members * mdp.states
-        tables = tuple(start(s.algorithm, states, mdp.actions) for s in schemes)
+        tables = tuple(masked(device, start(s.algorithm, states, mdp.actions)) for s in schemes)
     for first in range(1, iterations + 1, chunk):
         with jax.enable_x64(True):
             tables, policies = _chunk(
