@@ -42,7 +42,7 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
 
 test-portable: $(READY)
 	$(BIN)/python -m tests.portable --workers $(WORKERS)
