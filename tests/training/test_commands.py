@@ -169,7 +169,8 @@ def test_the_help_of_train_says_every_fields_meaning_and_paper_value(capsys):
     with pytest.raises(SystemExit):
         main(["train", "momentum-dqn", "--help"])
     text = " ".join(capsys.readouterr().out.replace("│", " ").split())
-    assert "κ: agent steps between two changes of β (paper: 2,500,000)" in text
+    assert "--kappa" in text
+    assert "β of the constant schedule (appendix: 0.1, 0.5, 0.9)" in text
 
 
 def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path):
