@@ -46,7 +46,7 @@ from movi.replay import FrameReplay
 from movi.training.config import Config
 from movi.training.host_loop import HostLoop
 from movi.training.presets import preset_fields
-from movi.training.train import default_learner
+from movi.training.build import trained
 
 game, warm, starts, steps, seed, algorithm, padding = sys.argv[1:8]
 warm, starts, steps, seed = (int(word) for word in (warm, starts, steps, seed))
@@ -55,8 +55,9 @@ config = Config(algorithm, f"ALE/{game}-v5", **{
     "replay_capacity": 10_000, "epsilon_warmup": starts, "epsilon_decay": 1})
 environment = make_atari(config.env)
 spaces = environment.spaces
-loop = HostLoop(config, environment, default_learner(config, spaces),
-                FrameReplay(config.replay_capacity, spaces.observation))
+loop = HostLoop(config, environment, trained(config, spaces).learner,
+                lambda slack: FrameReplay(config.replay_capacity, spaces.observation))
+loop.begin()
 loop.advance(warm)
 assert loop.learner.diverged_at() is None  # waits for what is under way
 start = time.perf_counter()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from movi.mdp import FiniteMDP, policy_values, weighted_norm
-from movi.mdp.exact import DIRECT
+from movi.mdp.methods import DIRECT
 
 _SYSTEMS = 1 << 17  # entries of the linear systems in memory at a time, per thread
 
@@ -45,10 +45,13 @@ def policy_losses(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -
     first, place = distinct_rows(policies)
     differences = _direct if mdp.states <= DIRECT else _matrix_free
     l1, sup = np.empty(len(first)), np.empty(len(first))
-    at = 0
+    at, absent = 0, np.isneginf(mdp.rewards)
+    share = (~absent).mean()  # of the actions that are there, over which the norm is the mean
     for difference in differences(mdp, optimal_q, policies[first]):
         some = slice(at, at + len(difference))
-        l1[some], sup[some] = weighted_norm(difference), weighted_norm(difference, np.inf)
+        if share < 1:
+            difference = np.where(absent, 0.0, difference)
+        l1[some], sup[some] = weighted_norm(difference) / share, weighted_norm(difference, np.inf)
         at = some.stop
     return Losses(l1[place], sup[place])
 
@@ -81,8 +84,9 @@ def _matrix_free(
     mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray
 ) -> Iterator[np.ndarray]:
     """q* − q_π, [1, S, A], one policy at a time, for MDPs too large for linear systems."""
-    for policy in policies:
-        yield (optimal_q - policy_values(mdp, policy))[None]
+    with np.errstate(invalid="ignore"):  # −inf − (−inf) where there is no action
+        for policy in policies:
+            yield (optimal_q - policy_values(mdp, policy))[None]
 
 
 def batch_losses(
