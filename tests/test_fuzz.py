@@ -1,5 +1,6 @@
 """Our own fuzzer: a few hundred cases here, more than twenty thousand in the slow suite."""
 
+import gzip
 import json
 import shutil
 from collections import Counter
@@ -69,7 +70,11 @@ def place(tmp_path, monkeypatch):
     (work / "sweep" / "sweep.json").write_text(to_json(read_sweep_file(work / "mine.toml"), ""))
     sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": "a:1"}
     (work / "sweep/logs/CartPole-v1/dqn/seed-0.json").write_text(json.dumps(sign))
-    movi.save_mdp(movi.garnet(5, 2, 2), work / "g.npz")
+    np.savez(work / "s.npz", policy=np.zeros(5, int))
+    for suffix in ("npz", "umb", "tra", "petsc"):
+        movi.save_mdp(movi.garnet(5, 2, 2), work / f"g.{suffix}")
+    (work / "g.umb.gz").write_bytes(gzip.compress((work / "g.umb").read_bytes()))
+    (work / "g.umb.gz").rename(work / "packed.umb")
     checkpoints = Checkpoints(work / "run")
     state = {"replay": {"slack": 1}, "step": 7}
     for step in (7, 14):
@@ -132,6 +137,13 @@ CHANGES = {
     "reference csv": ("pong.csv", fuzzing.changed_csv),
     "reference json": ("pong.json", fuzzing.changed_json),
     "mdp": ("g.npz", fuzzing.changed_npz),
+    "solution": ("s.npz", fuzzing.changed_npz),
+    "umb": ("g.umb", fuzzing.changed_umb),
+    "packed umb": ("packed.umb", fuzzing.changed_packed_umb),
+    "prism": ("g.tra", fuzzing.changed_prism),
+    "prism rewards": ("g.trew", fuzzing.changed_prism),
+    "petsc": ("g.petsc", fuzzing.changed_petsc),
+    "petsc rewards": ("g.rewards.petsc", fuzzing.changed_petsc),
     "checkpoint": ("run/checkpoint/000000000014.safetensors", fuzzing.changed_safetensors),
 }
 REPORT = ["report", "results", "--out", "out/report.html"]
@@ -158,7 +170,24 @@ COMMANDS = {
     "provenance": [REPORT],
     "reference csv": [[*REPORT, "--reference", "pong.csv"]],
     "reference json": [[*REPORT, "--reference", "pong.json"]],
-    "mdp": [["solve", "g.npz", "--iterations", "3"]],
+    "mdp": [["solve", "g.npz"], ["solve", "g.npz", "--horizon", "3"]],
+    "solution": [["simulate", "g.npz", "s.npz", "--episodes", "20"]],
+    **{
+        kind: [["solve", file, "--discount", "0.5"], ["convert", file, "out/m.npz"]]
+        for kind, file in (("umb", "g.umb"), ("packed umb", "packed.umb"))
+    },
+    **{
+        kind: [
+            ["solve", file, "--discount", "0.5"],
+            ["convert", file, "out/m.npz", "--discount", "0.5"],
+        ]
+        for kind, file in (
+            ("prism", "g.tra"),
+            ("prism rewards", "g.tra"),
+            ("petsc", "g.petsc"),
+            ("petsc rewards", "g.petsc"),
+        )
+    },
 }
 
 
@@ -175,7 +204,9 @@ def fuzz(place, kind, seed, count, counted):
     whole = file.read_bytes()
     for number in range(count):
         rng = generator(kind, seed, number)
-        text = whole if file.suffix in (".safetensors", ".npz") else whole.decode()
+        text = (
+            whole if file.suffix in (".safetensors", ".npz", ".umb", ".petsc") else whole.decode()
+        )
         file.write_bytes(change(text, rng))
         label = f"{kind} {seed} {number}"
         if kind == "checkpoint":
@@ -193,7 +224,8 @@ def fuzz(place, kind, seed, count, counted):
 
 
 QUICK = {"agent": 15, "mdp": 20, "command line": 60}
-SLOW = {"agent": 1000, "mdp": 1500, "command line": 2500}
+FORMATS = ("mdp", "umb", "packed umb", "prism", "petsc")
+SLOW = {"agent": 1000, "command line": 2500} | dict.fromkeys(FORMATS, 2_000)
 KINDS = [*CHANGES, "command line"]
 
 

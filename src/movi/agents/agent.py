@@ -72,6 +72,18 @@ class Agent:
         values = np.asarray(values_of(self.params[name], batch))
         return values[0] if single else values
 
+    def distribution(self, observation: Any, name: str | None = None) -> np.ndarray:
+        """The values [A, …] of one observation as the network has them, or [n, A, …] of n of them.
+
+        Probabilities of atoms, or quantiles; of a network of numbers the same as ``values``.
+        """
+        single, batch = self._batch(observation)
+        name = self.acts_on if name is None else name
+        kind = self.kinds.get(name, NUMBER)
+        outputs = self.networks[name].apply({"params": self.params[name]}, batch)
+        values = np.asarray(kind.read(outputs))
+        return values[0] if single else values
+
     def actions(self, observation: Any) -> np.ndarray:
         """The greedy action of one observation, or of n of them, counted from 0."""
         return np.argmax(self.values(observation), axis=-1)

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from movi.mdp import FiniteMDP, policy_values, weighted_norm
-from movi.mdp.exact import DIRECT
+from movi.mdp.methods import DIRECT
 
 _SYSTEMS = 1 << 17  # entries of the linear systems in memory at a time, per thread
 
@@ -45,10 +45,13 @@ def policy_losses(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -
     first, place = distinct_rows(policies)
     differences = _direct if mdp.states <= DIRECT else _matrix_free
     l1, sup = np.empty(len(first)), np.empty(len(first))
-    at = 0
+    at, absent = 0, np.isneginf(mdp.rewards)
+    share = (~absent).mean()  # of the actions that are there, over which the norm is the mean
     for difference in differences(mdp, optimal_q, policies[first]):
         some = slice(at, at + len(difference))
-        l1[some], sup[some] = weighted_norm(difference), weighted_norm(difference, np.inf)
+        if share < 1:
+            difference = np.where(absent, 0.0, difference)
+        l1[some], sup[some] = weighted_norm(difference) / share, weighted_norm(difference, np.inf)
         at = some.stop
     return Losses(l1[place], sup[place])
 
@@ -58,7 +61,9 @@ def _direct(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -> Iter
 
     They are solved for the difference itself, (I − γ P_π)(v* − v_π) = v* − q*(·, π), so that the
     loss of a nearly optimal policy does not drown in the rounding of two large numbers. Few systems
-    at a time, in one buffer: they stay in the cache.
+    at a time, in one buffer: they stay in the cache. Systems and products are those of one policy
+    each: BLAS chooses a product's kernel by its shape, so one product for all of them would round
+    by how many they are.
     """
     discounted = mdp.discount * mdp.dense().reshape(-1, mdp.states)  # γ P, a row per (s, a)
     minus = -discounted
@@ -71,16 +76,17 @@ def _direct(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -> Iter
         some = rows[begin : begin + step]
         systems = np.take(minus, some, 0, out=buffer[: len(some)], mode="clip")
         systems[:, every, every] += 1
-        difference = np.linalg.solve(systems, gaps[some][..., None])[..., 0]
-        yield (difference @ discounted.T).reshape(-1, mdp.states, mdp.actions)
+        difference = np.linalg.solve(systems, gaps[some][..., None])
+        yield (discounted @ difference).reshape(-1, mdp.states, mdp.actions)
 
 
 def _matrix_free(
     mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray
 ) -> Iterator[np.ndarray]:
     """q* − q_π, [1, S, A], one policy at a time, for MDPs too large for linear systems."""
-    for policy in policies:
-        yield (optimal_q - policy_values(mdp, policy))[None]
+    with np.errstate(invalid="ignore"):  # −inf − (−inf) where there is no action
+        for policy in policies:
+            yield (optimal_q - policy_values(mdp, policy))[None]
 
 
 def batch_losses(

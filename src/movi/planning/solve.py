@@ -1,7 +1,7 @@
 """Solve one MDP with one scheme, with a certificate."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,20 +11,19 @@ from movi.errors import UserError, check_seed
 from movi.mdp import FiniteMDP
 from movi.mdp.certificates import (
     Aim,
-    bracket,
-    certify,
     check_tolerance,
-    optimal_bracket,
     sweeps_needed,
 )
-from movi.mdp.exact import bounded_policy_value
-from movi.mdp.operators import Union, compiled, union
+from movi.mdp.functions import FunctionMDP
+from movi.mdp.operators import Union, compiled, masked, union
+from movi.mdp.solutions import TOLERANCE, Solution, rounding_floor, solution
+from movi.mdp.sweeps import certify, optimal_bracket
 from movi.planning.engine import (
     Scheme,
     advance,
     backups,
     bootstraps,
-    check_exact,
+    check_affine,
     exactly,
     from_samples,
     greedy,
@@ -40,56 +39,14 @@ from movi.schedules import Schedule
 from movi.targets import Algorithm
 
 Array = Any
-TOLERANCE = 1e-6  # of an exact solve, by default
 _CHUNK = 100  # iterations between two looks at the progress bar
 
 
-class Solution(NamedTuple):
-    """What a scheme found.
-
-    Attributes:
-      q: [S, A], within ``bound`` of q* in the sup norm.
-      policy: [S], π_{K+1}: greedy with respect to the scheme's own table after K iterations.
-      bound: a proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run).
-      iterations: K.
-      converged: whether ``bound`` is within the tolerance that was asked for.
-      tolerance: that tolerance; None for a sampled run that was given none.
-      scheme: its name.
-      floor: no bound on this problem can be proven to be less than this in float64. A tolerance
-        below it is out of reach, whatever the iterations.
-      needed: an estimate of how many iterations the tolerance takes. None if it was reached, if
-        there was none, if it is out of reach, or if the bound is not falling.
-    """
-
-    q: np.ndarray
-    policy: np.ndarray
-    bound: float
-    iterations: int
-    converged: bool
-    tolerance: float | None
-    scheme: str
-    floor: float
-    needed: int | None
-
-
-class PolicyValue(NamedTuple):
-    """What a policy is worth.
-
-    Attributes:
-      q: q_π, [S, A].
-      mean: the mean of v_π over all states.
-      loss_bound: a proven bound on ‖q* − q_π‖∞.
-    """
-
-    q: np.ndarray
-    mean: float
-    loss_bound: float
-
-
 def solve(
-    mdp: FiniteMDP,
-    scheme: str | Algorithm = "avi",
+    mdp: FiniteMDP | FunctionMDP,
+    scheme: str | Algorithm | None = None,
     *,
+    method: str = "auto",
     sampled: bool = False,
     samples: int = 1,
     iterations: int | None = None,
@@ -97,15 +54,18 @@ def solve(
     seed: int = 0,
     beta: Schedule | None = None,
     progress: bool = False,
-) -> Solution:
-    """Run a scheme on one MDP until its certificate reaches the tolerance.
+) -> Any:
+    """Solve one MDP: by the method that suits it or, if one is named, by a scheme of the paper.
 
-    It stops early where float64 is proven to allow no better certificate. ``converged`` says
-    whether the tolerance was reached; if not, ``floor`` and ``needed`` say what would be.
+    It stops when a certificate reaches the tolerance, or early where float64 is proven to allow no
+    better one. ``converged`` says whether the tolerance was reached; if not, ``floor`` and
+    ``needed`` say what would be.
 
     Args:
-      mdp: the model.
-      scheme: avi, movi, sql, dpp, or an algorithm of your own.
+      mdp: the model; one of a function that is not stored gives a `FunctionSolution`.
+      scheme: avi, movi, sql, dpp, or an algorithm of your own. Without one, but with ``sampled``,
+        ``iterations`` or ``beta``, it is avi.
+      method: without a scheme: auto, vi, mpi, pi or ipi; see `movi.mdp.methods`.
       sampled: sample successors instead of taking expectations over them.
       samples: how many per (s, a) and iteration, when sampled.
       iterations: at most this many (default: 10,000).
@@ -119,23 +79,31 @@ def solve(
     >>> solution = solve(movi.garnet(30, 4, 4, seed=0), "avi")
     >>> solution.converged, solution.bound <= 1e-6
     (True, True)
+    >>> solve(movi.garnet(30, 4, 4, seed=0)).scheme
+    'pi'
     """
+    if isinstance(mdp, FunctionMDP):
+        return mdp.solve(tolerance=TOLERANCE if tolerance is None else tolerance)
     limit = 10_000 if iterations is None else iterations
+    _check(mdp, limit, samples, tolerance, seed)
+    if scheme is None and not sampled and iterations is None and beta is None:
+        return solution(mdp, method=method, tolerance=tolerance)
+    if method != "auto":
+        raise UserError(f"method: {method!r}, expected none beside a scheme and its options")
+    scheme = "avi" if scheme is None else scheme
     if tolerance is None and not sampled:
         tolerance = TOLERANCE
-    _check(mdp, limit, samples, tolerance, seed)
     chosen = named(scheme, beta)
-    if not sampled:
-        check_exact(chosen.algorithm)
+    check_affine(chosen.algorithm, samples if sampled else 0)
     wanted = Aim(0.0 if tolerance is None else float(tolerance), True)
     floor, discount = rounding_floor(mdp), float(mdp.discount)
     contracts = chosen.algorithm.name == "avi" and not sampled
     history: list[np.ndarray] = []  # the bound of every iteration, or of every chunk when sampled
     with jax.enable_x64(True), bar("iterations", limit, show=progress) as move:
         device = union(mdp)
-        limits = jax.device_put(thresholds(mdp)) if sampled else None
+        limits = jax.device_put(thresholds(mdp.padded())) if sampled else None
         keys = member_keys(seed, 1)
-        tables: Any = start(chosen.algorithm, mdp.states, mdp.actions)
+        tables: Any = masked(device, start(chosen.algorithm, mdp.states, mdp.actions))
         done, bound, most = 0, np.inf, float(limit)
         while done < most and not bound <= wanted.goal(floor, np):
             many = min(_CHUNK, limit - done)
@@ -175,7 +143,7 @@ def solve(
             if done < limit:
                 needed = None
         return Solution(
-            q=np.asarray(q),
+            q=_by_pair(mdp, np.asarray(q)),
             policy=policy,
             bound=bound,
             iterations=done,
@@ -184,18 +152,8 @@ def solve(
             scheme=chosen.algorithm.name,
             floor=floor,
             needed=needed,
+            mdp=mdp,
         )
-
-
-def rounding_floor(mdp: FiniteMDP) -> float:
-    """No certificate of this MDP can be proven to be less than this: known before any iteration.
-
-    As `certificates.bracket` from v = 0: ‖v*‖ is at least the nearer of the ends
-    min_s max_a r / (1 − γ) and max_s max_a r / (1 − γ).
-    """
-    best, size = mdp.rewards.max(-1), np.abs(mdp.rewards).max()
-    found = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), mdp.branching, np)
-    return float(found.floor)
 
 
 def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
@@ -220,12 +178,9 @@ def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
     return int(np.ceil(needed)) if needed < 1e15 else None  # centuries are no estimate
 
 
-def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
-    """Evaluate a solution's policy; ‖q* − q_π‖ ≤ ‖q* − q‖ + ‖q − q_π‖ bounds its loss."""
-    tolerance = 1e-10 if solution.tolerance is None else max(1e-10, solution.tolerance / 10)
-    q, bound = bounded_policy_value(mdp, solution.policy, tolerance)
-    mean = float(q[np.arange(mdp.states), solution.policy].mean())
-    return PolicyValue(q, mean, solution.bound + float(np.abs(solution.q - q).max()) + bound)
+def _by_pair(mdp: FiniteMDP, table: np.ndarray) -> np.ndarray:
+    """A table [S, A] in the layout of the MDP."""
+    return table[mdp.owners(), mdp.choices] if mdp.ragged else table
 
 
 def _first(algorithm: Algorithm, seen: Any) -> Array:
@@ -252,7 +207,7 @@ def _exact(
 
     def unfinished(carry: Any) -> Array:
         _, made, _, bounds, floor = carry
-        reached = bounds[jnp.maximum(made - 1, 0)] <= wanted.goal(floor)
+        reached = bounds[jnp.maximum(made - 1, 0)] <= wanted.goal(floor, jnp)
         return (made < iterations) & ~reached
 
     def iteration(carry: Any) -> Any:

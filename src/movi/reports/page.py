@@ -206,7 +206,7 @@ def draw(directory: Path, made_by: str) -> tuple[list[Path], list[Verdict | Find
 def render(chapters: Sequence[Chapter], beside: Path, formats: Sequence[str] = FORMATS) -> str:
     """The page's HTML; links are relative to the directory ``beside``."""
     shown = [chapter for chapter in chapters if chapter.parts or chapter.problems]
-    missing = [chapter for chapter in chapters if not (chapter.parts or chapter.problems)]
+    missing = [c for c in chapters if not (c.parts or c.problems) and c.section.expected]
     verdicts = [v for chapter in shown for part in chapter.parts for v in part.judged]
     body = "".join(_chapter(chapter, beside, formats) for chapter in shown)
     absent = "".join(

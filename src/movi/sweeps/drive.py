@@ -22,7 +22,7 @@ from movi.sweeps.local import Listener, run_local
 from movi.sweeps.lock import locked
 from movi.sweeps.matrix import Job, Sweep, config_changes, difference, jobs_of
 from movi.sweeps.named import named_sweep
-from movi.sweeps.needs import Needs, needs_of
+from movi.sweeps.needs import needs_of
 from movi.sweeps.plan import (
     Plan,
     cores,
@@ -33,6 +33,7 @@ from movi.sweeps.plan import (
 )
 from movi.sweeps.progress import write_failure
 from movi.sweeps.status import ENDED, RunStatus, job_status
+from movi.training.footprint import Footprint
 from movi.training.run_files import CONFIG, SWEEP_FILE, read_config
 from movi.version import __version__
 
@@ -135,7 +136,7 @@ class Begin:
 
     sweep: Sweep
     """The matrix."""
-    needs: tuple[Needs, ...]
+    needs: tuple[Footprint, ...]
     """What a run of each cell takes; not asked if nothing is left to do."""
     begun: bool
     """Whether the directory has it already, so that its grouping is settled."""

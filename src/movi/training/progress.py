@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from movi.training.train import Loop, Watcher
+from movi.training.loop import Loop, Watcher
 
 
 class _Bar(Watcher):

@@ -28,6 +28,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from movi.agents.agent import AGENT_FILE, Agent, encoded
+from movi.agents.learner import comparable
 from movi.errors import UserError, one_line
 from movi.files import check_own_directory, directory_to_write, write_aside, writing
 from movi.reading import LARGE, content, read_rows, rows
@@ -78,7 +79,7 @@ class RunDirectory:
         """
         self.path, self._config, self._group = Path(path), config, list(group)
         self._made_by = made_by or ""
-        _check_learner(self.path, self._made_by)
+        check_learner(self.path, self._made_by)
         self._new = not holds_run(self.path)
         if self._new:
             check_free(self.path)
@@ -221,11 +222,11 @@ class RunDirectory:
             self.path.rmdir()
 
 
-def _check_learner(run: Path, made_by: str) -> None:
+def check_learner(run: Path, made_by: str) -> None:
     """Raises if a run was trained by another learner of the same versions."""
     since = _versions(run)
     before = since[-1].learner if since and since[-1].versions == of_training() else ""
-    if made_by and before and made_by != before:
+    if comparable(before, made_by) and made_by != before:
         raise UserError(
             f"out: {run} was trained with another algorithm, network, optimiser or loss than are "
             "given here, expected the run's own"
