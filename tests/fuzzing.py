@@ -66,6 +66,11 @@ LONGEST = 30.0
 MEMORY = 2 * 2**30
 
 
+def odd(rng):
+    """A value that is hardly ever expected; a copy, for what is in it may be changed next."""
+    return copy.deepcopy(rng.choice(ODD))
+
+
 def deep(rng):
     """A value within many others."""
     value = rng.choice([1, "x", None])
@@ -94,13 +99,13 @@ def changed_tree(data, rng):
         if what < 0.15 and isinstance(place, dict):
             place.pop(last, None)
         elif what < 0.25 and isinstance(place, dict):
-            place[rng.choice(["more", "__class__", "", "format", "\0"])] = rng.choice(ODD)
+            place[rng.choice(["more", "__class__", "", "format", "\0"])] = odd(rng)
         elif what < 0.3:
             place[last] = deep(rng)
         elif what < 0.4 and isinstance(place[last], int | float):
             place[last] = place[last] * rng.choice([-1, 2, 10**12, 1e-300]) + rng.choice([0, 1])
         else:
-            place[last] = rng.choice(ODD)
+            place[last] = odd(rng)
         if not isinstance(data, dict | list):
             break
     return data
@@ -185,9 +190,9 @@ def forged(saved, rng):
             arrays[name] = rng.choice([array[None], array.reshape(-1), array.reshape(-1)[:0]])
         elif what < 0.8 and array.size:
             arrays[name] = array.copy()
-            odd = np.float64(rng.choice([-1, 0, 77, 2**31 - 1, np.nan]))
+            value = np.float64(rng.choice([-1, 0, 77, 2**31 - 1, np.nan]))
             with np.errstate(invalid="ignore"):
-                arrays[name].reshape(-1)[rng.randrange(array.size)] = odd.astype(array.dtype)
+                arrays[name].reshape(-1)[rng.randrange(array.size)] = value.astype(array.dtype)
     return saved._replace(arrays=arrays, state=state)
 
 
@@ -204,8 +209,8 @@ def changed_npz(content, rng):
         array = np.load(io.BytesIO(members[name]))
         if rng.random() < 0.5 and array.size:
             array = array.astype(rng.choice([array.dtype, "<f4", "<i8", "<c16", "|b1", "<U3"]))
-            odd = rng.choice([-1, 0, 2**31 - 1, 1, 77])
-            array.reshape(-1)[rng.randrange(array.size)] = odd
+            value = rng.choice([-1, 0, 2**31 - 1, 1, 77])
+            array.reshape(-1)[rng.randrange(array.size)] = value
         else:
             array = rng.choice([array[None], array.reshape(-1), array[..., :0], array.T, array * 0])
         whole = io.BytesIO()
@@ -309,9 +314,9 @@ def changed_toml(text, rng):
     lines = text.splitlines()
     at = rng.randrange(len(lines))
     key = lines[at].partition(" =")[0]
-    odd = rng.choice([*ODD, deep(rng)])
     try:
-        value = rng.choice([json.dumps(odd), "inf", "nan", "1979-05-27", "0x" + "f" * 40])
+        dumped = json.dumps(rng.choice([*ODD, deep(rng)]))
+        value = rng.choice([dumped, "inf", "nan", "1979-05-27", "0x" + "f" * 40])
     except RecursionError:
         value = "[" * 5000
     lines[at] = f"{key} = {value}"

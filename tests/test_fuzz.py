@@ -316,6 +316,15 @@ def test_a_page_of_malformed_results_is_written_or_one_line(place, kind):
     assert taken > 0
 
 
+def test_a_case_is_a_function_of_its_number():
+    data = json.loads(CONFIG.to_json())
+    first, second = (
+        [repr(fuzzing.changed_tree(data, generator("tree", 0, i))) for i in range(200)]
+        for _ in range(2)
+    )
+    assert first == second
+
+
 def test_there_are_as_many_as_said():
     assert sum(QUICK.get(kind, 15) for kind in KINDS) >= 300
     assert sum(SLOW.get(kind, 1100) for kind in KINDS) >= 20_000
