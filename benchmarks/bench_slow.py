@@ -5,7 +5,7 @@
 
 To 1e-6 in the sup norm, measured against a certified answer. QuantEcon has its three methods and
 counts with its best; what does not end within the patience counts as that long: the ratio is then a
-lower bound. Programs take turns, each in a process of its own, which measures its own solve; what is
+lower bound. Programs take turns, each in a process of its own, which measures its own solve;
 compared is the second, when everything is compiled (mdpsolver, which compiles nothing: the first).
 Prints JSON.
 """
