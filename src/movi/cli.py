@@ -89,7 +89,7 @@ class Solve:
             return
         if mdp.batch is None and not (self.sampled and self.tolerance is None):
             tolerance = TOLERANCE if self.tolerance is None else self.tolerance
-            if tolerance < (floor := rounding_floor(mdp)):
+            if 0 < tolerance < (floor := rounding_floor(mdp)):
                 said = _out_of_reach(tolerance, floor)
                 print(f"movi: {said}; solving as near as it can", file=sys.stderr)
         first = self._join()
@@ -280,7 +280,7 @@ class Report:
             references=self.reference,
             game=self.game,
             formats=self.format,
-            notify=lambda line: print(f"movi: {line}", file=sys.stderr),
+            notify=lambda line: print(f"movi: {one_line(line)}", file=sys.stderr),
         )
         print(f"report       {page}")
 
@@ -397,34 +397,34 @@ def perform(chosen: Any) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of ``movi``; the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments == ["--version"]:
-        print(f"movi {__version__}")
-        return 0
     words = ""
     try:
         with listening():
-            words, chosen = parse(arguments)
-            perform(chosen)
+            if arguments == ["--version"]:
+                print(f"movi {__version__}")
+            else:
+                words, chosen = parse(arguments)
+                perform(chosen)
+            sys.stdout.flush()
     except UserError as error:
-        print(f"movi: {error}", file=sys.stderr)
-        return 2
+        return _end(str(error), 2)
     except ToleranceMissed as missed:
-        print(f"movi: {missed}", file=sys.stderr)
-        return 3
+        return _end(str(missed), 3)
     except Interrupted as stop:
-        print(f"movi: {stop}", file=sys.stderr)
-        return 128 + stop.signal
+        return _end(str(stop), 128 + stop.signal)
     except KeyboardInterrupt:
-        print("movi: interrupted", file=sys.stderr)
-        return 130
+        return _end("interrupted", 130)
     except BrokenPipeError:
         sys.stderr.close()
         return 141
     except OSError as error:  # the system's word about a path: too long, no permission, a full disk
         named = f"{error.filename}: " if error.filename else ""
-        print(f"movi: {one_line(f'{named}{error.strerror or error}')}", file=sys.stderr)
-        return 2
+        return _end(f"{named}{error.strerror or error}", 2)
     except MemoryError:
-        print(f"movi: {words}: not enough memory", file=sys.stderr)
-        return 2
+        return _end(f"{words}: not enough memory", 2)
     return 0
+
+
+def _end(line: str, status: int) -> int:
+    print(f"movi: {one_line(line)}", file=sys.stderr)
+    return status

@@ -224,7 +224,7 @@ def test_a_command_line_spells_every_option_out(tmp_path):
         ("compare", {"schemes": ()}, "schemes: none, expected at least one"),
         ("compare", {"discount": 1.0}, "discount of MDP 0: 1.0, expected a number in [0, 1)"),
         ("compare", {"mdps": 0}, "count: 0, expected at least 1"),
-        ("assumption", {"iterations": (3, 0)}, "iteration: 0, expected at least 1"),
+        ("assumption", {"iterations": (3, 0)}, "iterations: 0, expected at least 1"),
         ("assumption", {"iterations": ()}, "iterations: none, expected at least one j"),
         ("assumption", {"restarts": 0}, "restarts: 0, expected at least 1"),
         ("assumption", {"lengths": ()}, "lengths: (), expected integers of at least 0"),

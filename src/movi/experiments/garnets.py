@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, check_count
 from movi.experiments.results import record, write_table
 from movi.files import directory_to_write
 
@@ -173,6 +173,8 @@ class Assumption(Garnets):
 
         if not self.iterations:
             raise UserError("iterations: none, expected at least one j")
+        for j in self.iterations:
+            check_count("iterations", j)
         garnets = self.garnets()
         checks = {
             j: assumption_check(

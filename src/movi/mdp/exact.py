@@ -157,7 +157,8 @@ def _resolvents(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """z = x + γ P_π z with bounds [N] and floors [N].
 
-    z only looks at z(·, π), so the linear systems have S unknowns w, not S·A.
+    z only looks at z(·, π), so the linear systems have S unknowns w, not S·A. Each policy has its
+    own product, or BLAS would round a policy's z by how many there are.
     """
     z, bound, floor = np.empty(x.shape), np.empty(len(x)), np.empty(len(x))
     if mdp.states > DIRECT:
@@ -172,7 +173,7 @@ def _resolvents(
         flat = x[some].reshape(-1, len(rows))
         own = np.take_along_axis(flat, place[some], 1)
         w = np.linalg.solve(identity - rows[place[some]], own[..., None])[..., 0]
-        backed_up = flat + w @ rows.T
+        backed_up = flat + (rows @ w[..., None])[..., 0]  # one product per policy
         d = np.take_along_axis(backed_up, place[some], 1) - w
         size = np.where(np.isneginf(flat), 0.0, np.abs(flat)).max(1)
         found = bracket(w, d, size, float(mdp.discount), mdp.branching, np)
@@ -266,7 +267,7 @@ def occupancy(
     # Mass enters a state through any action and leaves through π's: x = γ μ P + γ x P_π.
     entering = discount * _pushed(mdp, mu, mdp.successors, mdp.probabilities)
     following = mdp.chosen(mdp.successors, policy), mdp.chosen(mdp.probabilities, policy)
-    most = int(np.bincount(mdp.successors[mdp.probabilities > 0]).max())  # terms of one sum
+    most = int(np.max(np.bincount(mdp.successors[mdp.probabilities > 0])))  # terms of one sum
     # ‖(I − γ P_πᵀ)⁻¹‖₁ = 1/(1 − γ), and d has that factor taken out: the residual is the error.
     floor = (most + 6) * 2.0**-52 / (1 - discount)
 

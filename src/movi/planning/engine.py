@@ -35,13 +35,16 @@ class Scheme(NamedTuple):
         return self.beta(k - 1 + self.algorithm.first_beta)
 
 
-def check_exact(algorithm: Algorithm) -> None:
-    """Raises unless the expectation of each target over s' is its value at an expectation."""
+def check_affine(algorithm: Algorithm, samples: int) -> None:
+    """Raises unless a mean over successors of what targets read means something.
+
+    It is taken by an exact update (``samples = 0``) and by one of several samples.
+    """
     for name in algorithm.targets:
-        if not algorithm.kind(name).affine:
+        if samples != 1 and not algorithm.kind(name).affine:
             raise UserError(
                 f"scheme: {algorithm.name} has values of the kind {algorithm.kind(name)}, whose "
-                "exact update is not defined; expected a sampled one"
+                "mean over successors is not defined; expected one sample per (s, a)"
             )
 
 

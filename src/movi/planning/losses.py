@@ -61,7 +61,9 @@ def _direct(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -> Iter
 
     They are solved for the difference itself, (I − γ P_π)(v* − v_π) = v* − q*(·, π), so that the
     loss of a nearly optimal policy does not drown in the rounding of two large numbers. Few systems
-    at a time, in one buffer: they stay in the cache.
+    at a time, in one buffer: they stay in the cache. Systems and products are those of one policy
+    each: BLAS chooses a product's kernel by its shape, so one product for all of them would round
+    by how many they are.
     """
     discounted = mdp.discount * mdp.dense().reshape(-1, mdp.states)  # γ P, a row per (s, a)
     minus = -discounted
@@ -74,8 +76,8 @@ def _direct(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -> Iter
         some = rows[begin : begin + step]
         systems = np.take(minus, some, 0, out=buffer[: len(some)], mode="clip")
         systems[:, every, every] += 1
-        difference = np.linalg.solve(systems, gaps[some][..., None])[..., 0]
-        yield (difference @ discounted.T).reshape(-1, mdp.states, mdp.actions)
+        difference = np.linalg.solve(systems, gaps[some][..., None])
+        yield (discounted @ difference).reshape(-1, mdp.states, mdp.actions)
 
 
 def _matrix_free(

@@ -16,7 +16,7 @@ from movi.planning.engine import (
     advance,
     backups,
     bootstraps,
-    check_exact,
+    check_affine,
     exactly,
     from_samples,
     greedy,
@@ -88,8 +88,8 @@ def run(
     change a result. A chunk's arrays may still be in computation when it is yielded, so that a
     caller can work on one while the next is computed.
     """
-    for scheme in schemes if samples == 0 else ():
-        check_exact(scheme.algorithm)
+    for scheme in schemes:
+        check_affine(scheme.algorithm, samples)
     with jax.enable_x64(True):
         device = union(mdp, copies)
         members = (mdp.batch or 1) * copies

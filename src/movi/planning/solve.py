@@ -23,7 +23,7 @@ from movi.planning.engine import (
     advance,
     backups,
     bootstraps,
-    check_exact,
+    check_affine,
     exactly,
     from_samples,
     greedy,
@@ -94,8 +94,7 @@ def solve(
     if tolerance is None and not sampled:
         tolerance = TOLERANCE
     chosen = named(scheme, beta)
-    if not sampled:
-        check_exact(chosen.algorithm)
+    check_affine(chosen.algorithm, samples if sampled else 0)
     wanted = Aim(0.0 if tolerance is None else float(tolerance), True)
     floor, discount = rounding_floor(mdp), float(mdp.discount)
     contracts = chosen.algorithm.name == "avi" and not sampled

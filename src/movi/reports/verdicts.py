@@ -296,7 +296,7 @@ def _hold(claim: str, data: Bounds, schemes: set[str]) -> Verdict:
             )
         else:
             positive = loss > 0
-            tight = float((bound[positive] / loss[positive]).min()) if positive.any() else np.inf
+            tight = float(np.min(bound[positive] / loss[positive])) if positive.any() else np.inf
             parts.append(
                 f"{name}: holds at all {loss.size:,} iterations, bound ≥ {number(tight)} × loss"
             )
