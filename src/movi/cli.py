@@ -5,7 +5,7 @@ import io
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, make_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -13,11 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from tyro.conf import Positional, arg
 
+from movi.arguments import value_of
 from movi.errors import Interrupted, ToleranceMissed, UserError, check_count, one_line
 from movi.signals import listening
 from movi.version import __version__
 
 if TYPE_CHECKING:
+    from movi.mdp import FiniteMDP
     from movi.planning import Solution
 
 File = Annotated[Path, arg(metavar="FILE")]
@@ -27,15 +29,17 @@ Real = Annotated[float | None, arg(metavar="X")]
 
 @dataclass(frozen=True)
 class Solve:
-    """Solve a finite MDP with one of the paper's schemes, with a certificate.
+    """Solve a finite MDP with one of the paper's schemes or of their family, with a certificate.
 
+    The scheme's own options are shown with its name: movi solve --scheme md-vi --help.
     Exit status 3 if the tolerance was not reached: the answer is printed and written all the same.
     """
 
     file: Positional[File]
     """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount."""
-    scheme: Literal["avi", "movi", "sql", "dpp"] = "avi"
-    """Which scheme. AVI is value iteration: the fastest when there is no error to average out."""
+    scheme: str = "avi"
+    """Which scheme, of those listed above, with its options after it or as in m-vi:tau=0.1. AVI is
+    value iteration: the fastest when there is no error to average out."""
     sampled: bool = False
     """Sample successors instead of taking expectations over them."""
     samples: int = 1
@@ -47,7 +51,33 @@ class Solve:
     seed: int = 0
     """Of the samples."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Write an .npz with q [S, A], policy [S] and bound (the certificate)."""
+    """Write an .npz with q [S, A], policy ([S], or the probabilities [S, A] of a soft one), bound
+    (the certificate) and tau (0: of q*)."""
+
+    @classmethod
+    def given(cls, arguments: Sequence[str]) -> "tuple[type[Solve], Solve]":
+        """The command with the options of the scheme that is named."""
+        from movi.planning.options import SCHEMES
+        from movi.planning.schemes import options_of
+
+        own = options_of(value_of(arguments, "--scheme") or cls.scheme)
+        chosen = make_dataclass(
+            cls.__name__,
+            [("options", type(own), field(default=own))],
+            bases=(cls,),
+            frozen=True,
+            namespace={"__doc__": f"{cls.__doc__}\nSchemes: {', '.join(SCHEMES)}."},
+        )
+        return chosen, chosen(file=tyro.MISSING, options=own)
+
+    @classmethod
+    def hint(cls, arguments: Sequence[str]) -> str:
+        """The options that the scheme among these arguments has of its own."""
+        from movi.planning.schemes import option_names, options_of
+
+        name = value_of(arguments, "--scheme") or cls.scheme
+        own = [f"--{option}" for option in option_names(type(options_of(name)))]
+        return f"{name}'s own are {', '.join(own)}" if own else f"{name} has none of its own"
 
     def execute(self) -> None:
         """Solve, print, write."""
@@ -74,7 +104,7 @@ class Solve:
             require(f"{self.samples:,} samples of each (s, a)", memory=16 * self.samples * cells)
         solution = solve(
             mdp,
-            self.scheme,
+            getattr(self, "options", self.scheme),
             sampled=self.sampled,
             samples=self.samples,
             iterations=self.iterations,
@@ -86,17 +116,35 @@ class Solve:
         how = f"sampled, m = {self.samples}, seed {self.seed}" if self.sampled else "exact"
         print(f"problem      {mdp}")
         print(f"scheme       {solution.scheme} ({how}), {solution.iterations:,} iterations")
-        print(f"certificate  ‖q − q*‖∞ ≤ {solution.bound:.3g}{_reached(solution)}")
+        optimum, value = ("q^τ_*", "q^τ_π") if solution.tau else ("q*", "q_π")
+        print(f"certificate  ‖q − {optimum}‖∞ ≤ {solution.bound:.3g}{_reached(solution)}")
+        if solution.tau:
+            print(f"optimum      {_bias(mdp, solution.tau)}")
         print(f"policy       mean value over states {worth.mean:.6g}", end="")
-        print(f", ‖q* − q_π‖∞ ≤ {worth.loss_bound:.3g}")
+        print(f", ‖{optimum} − {value}‖∞ ≤ {worth.loss_bound:.3g}")
         if self.out is not None:
             write_arrays(
                 self.out,
-                {"q": solution.q, "policy": solution.policy, "bound": np.array(solution.bound)},
+                {
+                    "q": solution.q,
+                    "policy": solution.policy,
+                    "bound": np.array(solution.bound),
+                    "tau": np.array(solution.tau),
+                },
             )
             print(f"written      {self.out}")
         if solution.tolerance is not None and not solution.converged:
             raise ToleranceMissed(_missed(solution, self.sampled))
+
+
+def _bias(mdp: "FiniteMDP", tau: float) -> str:
+    """Which optimum it is, and how far it is from that of the MDP itself."""
+    from movi.mdp.regularised import entropy_bias
+
+    return (
+        f"q^τ_* has τ = {tau:g} times the policy's entropy in its reward: "
+        f"‖q^τ_* − q*‖∞ ≤ τ ln A / (1 − γ) = {float(entropy_bias(mdp, tau)):.3g}"
+    )
 
 
 def _reached(solution: "Solution") -> str:

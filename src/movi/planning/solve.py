@@ -12,13 +12,12 @@ from movi.mdp import FiniteMDP
 from movi.mdp.certificates import (
     Aim,
     bracket,
-    certify,
     check_tolerance,
-    optimal_bracket,
     sweeps_needed,
 )
 from movi.mdp.exact import bounded_policy_value
 from movi.mdp.operators import Union, compiled, union
+from movi.mdp.regularised import regularised_bracket, stochastic_policy_value
 from movi.planning.engine import (
     Scheme,
     advance,
@@ -27,17 +26,21 @@ from movi.planning.engine import (
     check_exact,
     exactly,
     from_samples,
-    greedy,
+    held,
     member_keys,
+    policy,
     preference,
     sample,
     start,
     thresholds,
 )
+from movi.planning.options import Options
+from movi.planning.runs import iterate
+from movi.planning.schemes import label
 from movi.planning.schemes import scheme as named
 from movi.progress import bar
-from movi.schedules import Schedule
-from movi.targets import Algorithm
+from movi.schedules import Schedule, Smoothing
+from movi.targets import Algorithm, soft_maximum
 
 Array = Any
 TOLERANCE = 1e-6  # of an exact solve, by default
@@ -48,8 +51,9 @@ class Solution(NamedTuple):
     """What a scheme found.
 
     Attributes:
-      q: [S, A], within ``bound`` of q* in the sup norm.
-      policy: [S], π_{K+1}: greedy with respect to the scheme's own table after K iterations.
+      q: [S, A], within ``bound`` of q* in the sup norm; of q^τ_* where ``tau`` is above 0.
+      policy: π_{K+1}, made from the scheme's own table after K iterations: actions [S] if it is
+        greedy, probabilities [S, A] if it is soft.
       bound: a proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run).
       iterations: K.
       converged: whether ``bound`` is within the tolerance that was asked for.
@@ -59,6 +63,7 @@ class Solution(NamedTuple):
         below it is out of reach, whatever the iterations.
       needed: an estimate of how many iterations the tolerance takes. None if it was reached, if
         there was none, if it is out of reach, or if the bound is not falling.
+      tau: the weight of the entropy in the optimum that is certified; 0: q* itself.
     """
 
     q: np.ndarray
@@ -70,15 +75,16 @@ class Solution(NamedTuple):
     scheme: str
     floor: float
     needed: int | None
+    tau: float = 0.0
 
 
 class PolicyValue(NamedTuple):
     """What a policy is worth.
 
     Attributes:
-      q: q_π, [S, A].
-      mean: the mean of v_π over all states.
-      loss_bound: a proven bound on ‖q* − q_π‖∞.
+      q: q_π, [S, A]; q^τ_π where the solution has a τ above 0.
+      mean: the mean of v_π over all states, without any entropy.
+      loss_bound: a proven bound on ‖q* − q_π‖∞, or on ‖q^τ_* − q^τ_π‖∞.
     """
 
     q: np.ndarray
@@ -88,7 +94,7 @@ class PolicyValue(NamedTuple):
 
 def solve(
     mdp: FiniteMDP,
-    scheme: str | Algorithm = "avi",
+    scheme: str | Algorithm | Options = "avi",
     *,
     sampled: bool = False,
     samples: int = 1,
@@ -105,14 +111,16 @@ def solve(
 
     Args:
       mdp: the model.
-      scheme: avi, movi, sql, dpp, or an algorithm of your own.
+      scheme: avi, movi, sql, dpp or one of their family, with options as in
+        ``md-vi:lambda=0.01:tau=0.001``; options of `movi.planning.options`; or an algorithm of your
+        own. A scheme with an entropy in its evaluation is certified against q^τ_*.
       sampled: sample successors instead of taking expectations over them.
       samples: how many per (s, a) and iteration, when sampled.
       iterations: at most this many (default: 10,000).
       tolerance: stop when the bound on ‖q − q*‖∞ is at most this. Default: 1e-6 for the exact
         scheme; a sampled one runs all its iterations unless a tolerance is given.
       seed: of the samples.
-      beta: β_k of MoVI and SQL; k/(k+1) by default.
+      beta: β_k of MoVI, SQL and algorithms of your own; k/(k+1) by default.
       progress: whether to draw a bar on a terminal.
 
     >>> import movi
@@ -144,7 +152,7 @@ def solve(
                 tables = _sampled(tables, done + 1, device, limits, keys, samples=samples, **common)
                 made = many
                 if tolerance is not None or done + many == limit:
-                    q, bound = _best_certificate(chosen, tables, device)
+                    q, bound = _best_certificate(chosen, tables, device, done + many)
                     history.append(np.full(many, float(bound)))
             else:
                 tables, made, v, bounds, lowest = _exact(
@@ -163,7 +171,7 @@ def solve(
         policy = np.asarray(_policy(tables, chosen))
         if not sampled:
             del tables  # as large as what the certificate is about to need
-            q, proven = _certificate(device, v)
+            q, proven = _certificate(device, v, tau=chosen.algorithm.tau)
             bound = float(proven)
         converged = bool(tolerance is not None and bound <= tolerance)
         needed = None
@@ -181,9 +189,10 @@ def solve(
             iterations=done,
             converged=converged,
             tolerance=tolerance,
-            scheme=chosen.algorithm.name,
+            scheme=label(scheme),
             floor=floor,
             needed=needed,
+            tau=float(chosen.algorithm.tau),
         )
 
 
@@ -223,6 +232,11 @@ def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
 def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
     """Evaluate a solution's policy; ‖q* − q_π‖ ≤ ‖q* − q‖ + ‖q − q_π‖ bounds its loss."""
     tolerance = 1e-10 if solution.tolerance is None else max(1e-10, solution.tolerance / 10)
+    if solution.policy.ndim == 2:
+        _, q, bound = stochastic_policy_value(mdp, solution.policy, solution.tau, tolerance)
+        v, _, _ = stochastic_policy_value(mdp, solution.policy, 0.0, tolerance)
+        away = float(np.abs(solution.q - q).max())
+        return PolicyValue(q, float(v.mean()), solution.bound + away + bound)
     q, bound = bounded_policy_value(mdp, solution.policy, tolerance)
     mean = float(q[np.arange(mdp.states), solution.policy].mean())
     return PolicyValue(q, mean, solution.bound + float(np.abs(solution.q - q).max()) + bound)
@@ -257,11 +271,14 @@ def _exact(
 
     def iteration(carry: Any) -> Any:
         tables, made, _, bounds, floor = carry
+        rate = scheme.rate(first + made)
+        tables = held(algorithm, tables, read, mdp, rate)
         seen = jax.tree.map(read, read_here := bootstraps(algorithm, tables))
-        new = backups(algorithm, tables, seen, mdp, scheme.rate(first + made))
+        new = backups(algorithm, tables, seen, mdp, rate)
         v = _first(algorithm, read_here)
         # The sweep that updates the tables also certifies the values that it started from.
-        found = optimal_bracket(mdp, v, mdp.rewards + mdp.discount * _first(algorithm, seen))
+        backed_up = mdp.rewards + mdp.discount * _first(algorithm, seen)
+        found = regularised_bracket(mdp, v, backed_up, algorithm.tau)
         bounds = bounds.at[made].set(found.bound)
         floor = jnp.maximum(floor, found.floor)
         return advance(tables, new), made + 1, v, bounds, floor
@@ -284,32 +301,41 @@ def _sampled(
 ) -> Any:
     def iteration(i: Array, tables: Any) -> Any:
         read = from_samples(sample(mdp, limits, keys, first + i, samples))
-        seen = jax.tree.map(read, bootstraps(scheme.algorithm, tables))
-        return advance(tables, backups(scheme.algorithm, tables, seen, mdp, scheme.rate(first + i)))
+        return iterate(scheme, tables, read, mdp, first + i)
 
     return jax.lax.fori_loop(0, iterations, iteration, tables)
 
 
 @partial(jax.jit, static_argnums=1)
 def _policy(tables: Any, scheme: Scheme) -> Array:
-    return greedy(scheme.algorithm, tables).astype(jnp.int32)
+    own = policy(scheme.algorithm, tables)
+    return own.astype(jnp.int32) if own.ndim == 1 else own
 
 
-@compiled
-def _certificate(mdp: Union, v: Array) -> tuple[Array, Array]:
-    return certify(mdp, v, mdp.rewards + mdp.discount * exactly(mdp)(v))
+@partial(compiled, static_argnames="tau")
+def _certificate(mdp: Union, v: Array, *, tau: float) -> tuple[Array, Array]:
+    backed_up = mdp.rewards + mdp.discount * exactly(mdp)(v)
+    found = regularised_bracket(mdp, v, backed_up, tau)
+    return backed_up + found.shift, found.bound
 
 
-def _best_certificate(scheme: Scheme, tables: Any, mdp: Union) -> tuple[Array, Array]:
+def _best_certificate(
+    scheme: Scheme, tables: Any, mdp: Union, iterations: int
+) -> tuple[Array, Array]:
     """The better of two: from what the targets read, and from the maximum of the acting table.
 
-    MoVI's q_k carries the whole error of its last sample, while h_k averages errors out.
+    MoVI's q_k carries the whole error of its last sample, while h_k averages errors out. Where h_k
+    is a sum with weights 1, ρ, …, ρ^k, it is divided by theirs.
     """
-    candidates = (
-        _first(scheme.algorithm, bootstraps(scheme.algorithm, tables)),
-        jnp.max(preference(scheme.algorithm, tables), -1),
-    )
-    return min((_certificate(mdp, v) for v in candidates), key=lambda pair: float(pair[1]))
+    algorithm = scheme.algorithm
+    average = preference(algorithm, tables)
+    if algorithm.rho is not None:
+        average = average * (1 - Smoothing(algorithm.rho)(iterations))
+    tau = algorithm.tau
+    top = soft_maximum(average, tau) if tau else jnp.max(average, -1)
+    candidates = (_first(algorithm, bootstraps(algorithm, tables)), top)
+    certificates = (_certificate(mdp, v, tau=tau) for v in candidates)
+    return min(certificates, key=lambda pair: float(pair[1]))
 
 
 def _check(

@@ -16,6 +16,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from movi.agents.options import Options
 from movi.agents.registry import find, names
+from movi.arguments import value_of
 from movi.errors import UserError, check_count, check_seed
 from movi.modules import module_of
 from movi.reading import checked
@@ -60,7 +61,7 @@ class Train(Config):
             frozen=True,
             namespace={"__doc__": f"{cls.__doc__}\nAlgorithms: {', '.join(names())}."},
         )
-        preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--env") or "")
+        preset = value_of(arguments, "--preset") or usual_preset(value_of(arguments, "--env") or "")
         missing = {"algorithm": tyro.MISSING, "env": tyro.MISSING, "options": kind()}
         return chosen, chosen(**{**missing, **preset_fields(preset)})
 
@@ -306,14 +307,4 @@ def _algorithm(arguments: Sequence[str]) -> str | None:
         names_one = word in names() or (":" in word and not before.startswith("--"))
         if not word.startswith("-") and (names_one or word is arguments[0]):
             return word
-    return None
-
-
-def _value(argv: Sequence[str], option: str) -> str | None:
-    """The value of an option, before the others can be parsed."""
-    for i, word in enumerate(argv):
-        if word == option and i + 1 < len(argv):
-            return argv[i + 1]
-        if word.startswith(f"{option}="):
-            return word.partition("=")[2]
     return None
