@@ -77,7 +77,7 @@ def mirrored(kappa: Array, beta: Array, tau: Array, regularised: bool) -> Algori
         log_pi = scaled_log_policy(values["p"][0], kappa)[a]
         return beta * log_pi + evaluation(values, a, r, discount, v, rate)
 
-    return _with_a_table("md-vi", "p", bootstrap, logits, kappa, tau if regularised else 0.0)
+    return _with_a_table("md-vi", "p", bootstrap, logits, kappa, tau, regularised)
 
 
 def dual_averaging(lam: float, tau: float = 0.0, *, regularised: bool = True) -> Algorithm:
@@ -98,24 +98,29 @@ def dual_averaging(lam: float, tau: float = 0.0, *, regularised: bool = True) ->
     def sums(values: Values, a: Array, r: Array, discount: Array, v: Any, rate: Array) -> Array:
         return beta * values["h"][0][a] + evaluation(values, a, r, discount, v, rate)
 
-    own = tau if regularised else 0.0
-    return replace(_with_a_table("da-vi", "h", bootstrap, sums, kappa, own), rho=beta)
+    made = _with_a_table("da-vi", "h", bootstrap, sums, kappa, tau, regularised)
+    return replace(made, rho=beta)
 
 
 def _with_a_table(
-    name: str, preference: str, bootstrap: Any, average: Any, temperature: Array, tau: Array
+    name: str,
+    preference: str,
+    bootstrap: Any,
+    average: Any,
+    kappa: Array,
+    tau: Array,
+    regularised: bool,
 ) -> Algorithm:
     """q, and beside it the table that the policy is read from, of which two copies are kept."""
+    targets = {"q": Target(bootstrap, evaluation), preference: Target(bootstrap, average)}
     return Algorithm(
-        name,
-        MappingProxyType(
-            {"q": Target(bootstrap, evaluation), preference: Target(bootstrap, average)}
-        ),
+        name if regularised else f"{name}-plain",
+        MappingProxyType(targets),
         preference=preference,
         lags=2,
         evaluates=False,
-        temperature=temperature,
-        tau=tau,
+        temperature=kappa,
+        tau=tau if regularised else 0.0,
     )
 
 
