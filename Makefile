@@ -5,12 +5,17 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 RESULTS := results
 WORKERS ?= 2
+# Which versions of what we need: those that were tested; empty for the newest there are.
+CONSTRAINTS ?= -c constraints.txt
+NEWEST ?= python3.13
 
-.PHONY: help setup reproduce test test-slow bench lint clean
+.PHONY: help setup reproduce test test-portable test-newest test-slow bench lint clean
 
 help:
 	@echo "make reproduce  the paper's experiments, into $(RESULTS)/ (a page and figures)"
-	@echo "make test       lint, types and the test suite (under 10 minutes)"
+	@echo "make test       lint, types and the test suite (under 8 minutes)"
+	@echo "make test-portable  the numeric tests as other processors would run them"
+	@echo "make test-newest    make test with $(NEWEST) and the newest versions of everything"
 	@echo "make test-slow  what takes longer"
 	@echo "make bench      this project and its peers, side by side"
 	@echo "make clean      remove what make created"
@@ -21,7 +26,7 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "movi needs Python 3.11 or newer, $(PYTHON) is %d.%d; try make PYTHON=python3.12" % sys.version_info[:2])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[atari,gymnax,ray,report,video,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[atari,gymnax,ray,report,video,dev]'
 	@touch $(READY)
 
 reproduce: $(READY)
@@ -37,7 +42,13 @@ lint: $(READY)
 	$(BIN)/mypy
 
 test: lint
-	$(BIN)/python -m pytest -n $(WORKERS) -m "not slow"
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+test-portable: $(READY)
+	$(BIN)/python -m tests.portable --workers $(WORKERS)
+
+test-newest:
+	$(MAKE) test PYTHON=$(NEWEST) VENV=.venv-newest CONSTRAINTS=
 
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
@@ -46,6 +57,6 @@ bench: $(READY)
 	$(BIN)/python benchmarks/run.py --out $(RESULTS)/bench.json
 
 clean:
-	rm -rf $(VENV) .venv-bench .venv-sb3 $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-bench .venv-sb3 $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	find src -name '*.egg-info' -type d -prune -exec rm -rf {} +

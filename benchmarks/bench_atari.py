@@ -24,6 +24,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from processes import repetition, stage
+
 ROOT = Path(__file__).resolve().parents[1]
 PINS = (
     "torch==2.13.0",
@@ -44,7 +46,7 @@ from movi.replay import FrameReplay
 from movi.training.config import Config
 from movi.training.host_loop import HostLoop
 from movi.training.presets import preset_fields
-from movi.training.train import default_learner
+from movi.training.build import trained
 
 game, warm, starts, steps, seed, algorithm, padding = sys.argv[1:8]
 warm, starts, steps, seed = (int(word) for word in (warm, starts, steps, seed))
@@ -53,8 +55,9 @@ config = Config(algorithm, f"ALE/{game}-v5", **{
     "replay_capacity": 10_000, "epsilon_warmup": starts, "epsilon_decay": 1})
 environment = make_atari(config.env)
 spaces = environment.spaces
-loop = HostLoop(config, environment, default_learner(config, spaces),
-                FrameReplay(config.replay_capacity, spaces.observation))
+loop = HostLoop(config, environment, trained(config, spaces).learner,
+                lambda slack: FrameReplay(config.replay_capacity, spaces.observation))
+loop.begin()
 loop.advance(warm)
 assert loop.learner.diverged_at() is None  # waits for what is under way
 start = time.perf_counter()
@@ -179,10 +182,11 @@ def peer_python(given: str | None) -> str:
     if given:
         return given
     python = ROOT / ".venv-sb3" / "bin" / "python"
-    if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", ROOT / ".venv-sb3"], check=True)
-    for pins in (PINS[:1], PINS):
-        subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
+    with stage("atari", "setting up .venv-sb3"):
+        if not python.exists():
+            subprocess.run([sys.executable, "-m", "venv", ROOT / ".venv-sb3"], check=True)
+        for pins in (PINS[:1], PINS):
+            subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
     return str(python)
 
 
@@ -210,9 +214,11 @@ def run(
             ("movi SAME", sys.executable, OURS, ("dqn", "SAME")),
             ("movi momentum-dqn SAME", sys.executable, OURS, ("momentum-dqn", "SAME")),
         ):
-            figures.setdefault(name, []).append(float(output(python, script, *common, *more)))
+            with stage("atari", repetition(seed, repetitions), name):
+                figures.setdefault(name, []).append(float(output(python, script, *common, *more)))
     medians = {name: round(statistics.median(values), 1) for name, values in figures.items()}
-    updates = json.loads(output(sys.executable, UPDATES, 10 * repetitions))
+    with stage("atari", "the update alone"):
+        updates = json.loads(output(sys.executable, UPDATES, 10 * repetitions))
     return {
         "benchmark": "atari",
         "game": game,

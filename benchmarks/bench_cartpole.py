@@ -21,6 +21,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from processes import repetition, stage
+
 ROOT = Path(__file__).resolve().parents[1]
 PINS = ("torch==2.13.0", "stable-baselines3==2.9.2", "gymnasium==1.4.0", "numpy==2.4.6")
 WARM = 2_000  # steps before the clock starts; learning starts at 1,000
@@ -31,7 +33,7 @@ from movi.envs import make_gymnasium
 from movi.replay import UniformReplay
 from movi.training.config import Config
 from movi.training.host_loop import HostLoop
-from movi.training.train import default_learner
+from movi.training.build import trained
 
 warm, steps, seed, algorithm = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 config = Config(algorithm, "CartPole-v1", seed=seed, steps=warm + steps, hidden=(64, 64),
@@ -39,8 +41,9 @@ config = Config(algorithm, "CartPole-v1", seed=seed, steps=warm + steps, hidden=
                 loss="huber", optimiser="adam", learning_rate=1e-4, optimiser_epsilon=1e-8)
 environment = make_gymnasium(config.env)
 spaces = environment.spaces
-loop = HostLoop(config, environment, default_learner(config, spaces),
-                UniformReplay(config.replay_capacity, spaces.observation))
+loop = HostLoop(config, environment, trained(config, spaces).learner,
+                lambda slack: UniformReplay(config.replay_capacity, spaces.observation))
+loop.begin()
 loop.advance(warm)
 start = time.perf_counter()
 loop.advance(warm + steps)
@@ -82,9 +85,10 @@ def peer_python(given: str | None) -> str:
         return given
     python = ROOT / ".venv-sb3" / "bin" / "python"
     if not python.exists():
-        subprocess.run([sys.executable, "-m", "venv", ROOT / ".venv-sb3"], check=True)
-        for pins in (PINS[:1], PINS):
-            subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
+        with stage("cartpole", "setting up .venv-sb3"):
+            subprocess.run([sys.executable, "-m", "venv", ROOT / ".venv-sb3"], check=True)
+            for pins in (PINS[:1], PINS):
+                subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
     return str(python)
 
 
@@ -102,14 +106,16 @@ def run(repetitions: int = 5, steps: int = 5_000, peer: str | None = None) -> di
     """All repetitions, and the medians."""
     other = peer_python(peer)
     peers = {"stable-baselines3": 0, "stable-baselines3, one thread": 1}
-    figures: dict[str, list[float]] = {name: [] for name in ("movi", "movi momentum-dqn", *peers)}
+    programs = {
+        "movi": (sys.executable, OURS, "dqn"),
+        **{name: (other, THEIRS, threads) for name, threads in peers.items()},
+        "movi momentum-dqn": (sys.executable, OURS, "momentum-dqn"),
+    }
+    figures: dict[str, list[float]] = {name: [] for name in programs}
     for seed in range(repetitions):
-        figures["movi"].append(speed(sys.executable, OURS, WARM, steps, seed, "dqn"))
-        for name, threads in peers.items():
-            figures[name].append(speed(other, THEIRS, WARM, steps, seed, threads))
-        figures["movi momentum-dqn"].append(
-            speed(sys.executable, OURS, WARM, steps, seed, "momentum-dqn")
-        )
+        for name, (python, script, last) in programs.items():
+            with stage("cartpole", repetition(seed, repetitions), name):
+                figures[name].append(speed(python, script, WARM, steps, seed, last))
     medians = {name: statistics.median(values) for name, values in figures.items()}
     return {
         "benchmark": "cartpole",

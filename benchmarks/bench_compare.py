@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from processes import ProgramFailed, medians, program, say
+from processes import ProgramFailed, medians, program, repetition, say, stage
 
 STATES, ACTIONS, BRANCHING, DISCOUNT, GARNETS = 30, 4, 4, 0.9, 100
 SCHEMES = ("avi", "movi", "sql", "dpp")
@@ -64,16 +64,19 @@ def run(repetitions: int = 3, iterations: int = 10_000, full: bool = False) -> d
     runs: dict[str, list[dict[str, Any]]] = {"movi": [], "NumPy": []}
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        exact = same_when_nothing_is_random(folder)
+        with stage("compare", "both on deterministic Garnets"):
+            exact = same_when_nothing_is_random(folder)
         file = folder / "garnets.npz"
         shape = (STATES, ACTIONS, BRANCHING)
         program(sys.executable, "write_garnet", file, *shape, DISCOUNT, GARNETS)
-        for _ in range(repetitions):
-            (ours, _), facts = errors("movi_compare", file, iterations, again=1)
+        for number in range(repetitions):
+            with stage("compare", repetition(number, repetitions), "movi"):
+                (ours, _), facts = errors("movi_compare", file, iterations, again=1)
             facts["compiled"] = facts.pop("again")[0]
             runs["movi"].append(facts)
             say(f"compare, movi: {facts['compiled']:.2f} s (first {facts['first']:.2f} s)")
-            (theirs, _), facts = errors("numpy_compare", file, fewer)
+            with stage("compare", repetition(number, repetitions), "NumPy"):
+                (theirs, _), facts = errors("numpy_compare", file, fewer)
             del facts["again"]
             facts["measured_iterations"] = fewer
             facts["compiled"] = facts["first"] * iterations / fewer  # there is nothing to compile

@@ -27,6 +27,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from processes import repetition, stage
+
 ROOT = Path(__file__).resolve().parents[1]
 PROGRAMS = ROOT / "benchmarks" / "programs"
 # Installed in this order: torch by its exact pin first.
@@ -54,10 +56,11 @@ def peer_python(name: str, given: str | None) -> str:
     home = ROOT / f".venv-fused-{name}"
     python = home / "bin" / "python"
     if not (home / ".ready").exists():
-        subprocess.run([sys.executable, "-m", "venv", home], check=True)
-        for pins in PINS[name]:
-            subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
-        (home / ".ready").touch()
+        with stage("fused", f"setting up {home.name}"):
+            subprocess.run([sys.executable, "-m", "venv", home], check=True)
+            for pins in PINS[name]:
+                subprocess.run([python, "-m", "pip", "install", "-q", *pins], check=True)
+            (home / ".ready").touch()
     return str(python)
 
 
@@ -84,19 +87,26 @@ def run(repetitions: int, rejax: str | None = None, sb3: str | None = None) -> d
         "sb3": peer_python("sb3", sb3),
     }
     speeds: dict[str, list[float]] = {}
-    for _ in range(repetitions):
+
+    def measure(number: int, name: str, python: str, who: str, *arguments: object) -> None:
+        with stage("fused", repetition(number, repetitions), name):
+            (speed,) = figures(python, who, *arguments)
+        speeds.setdefault(name, []).append(speed)
+
+    for number in range(repetitions):
         for task in WORK:
             for who, python in pythons.items():
                 extra = (1,) if who == "movi" else ()
-                (speed,) = figures(python, who, task, WARM, STEPS[who], *extra)
-                speeds.setdefault(f"{task} {who}", []).append(speed)
+                arguments = (task, WARM, STEPS[who], *extra)
+                measure(number, f"{task} {who}", python, who, *arguments)
             for seeds in (4, 8):
                 for how in ("loop", "vmap"):
-                    steps = STEPS["movi"] // seeds
-                    (speed,) = figures(sys.executable, "movi", task, WARM, steps, seeds, how)
-                    speeds.setdefault(f"{task} movi {seeds} seeds {how}", []).append(speed)
+                    name, steps = f"{task} movi {seeds} seeds {how}", STEPS["movi"] // seeds
+                    arguments = (task, WARM, steps, seeds, how)
+                    measure(number, name, sys.executable, "movi", *arguments)
     medians = {name: round(statistics.median(values), 1) for name, values in speeds.items()}
-    update, peak, seconds = figures(sys.executable, "update")
+    with stage("fused", "the update alone"):
+        update, peak, seconds = figures(sys.executable, "update")
     rows = [
         {
             "work": WORK[task],

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import peers
-from processes import ProgramFailed, medians, program, say
+from processes import ProgramFailed, medians, program, repetition, say, stage
 
 ACTIONS, BRANCHING, DISCOUNT, TOLERANCE = 4, 4, 0.99, 1e-6
 PATIENCE = 900.0  # seconds for one process
@@ -58,23 +58,25 @@ def sweep_bytes(states: int) -> int:
 def measure(states: int, repetitions: int, folder: Path, failed: dict[str, str]) -> dict[str, Any]:
     """All programs on a Garnet of this size."""
     file, answer = folder / f"garnet-{states}.npz", folder / "v.npy"
-    program(sys.executable, "write_garnet", file, states, ACTIONS, BRANCHING, DISCOUNT, 0)
-    reference = folder / "reference.npy"
-    certified = program(sys.executable, "solve_movi", "optimum", file, 1e-11, 0, reference)
+    reference, size = folder / "reference.npy", f"{states:,} states"
+    with stage("solve", size, "the Garnet and its reference"):
+        program(sys.executable, "write_garnet", file, states, ACTIONS, BRANCHING, DISCOUNT, 0)
+        certified = program(sys.executable, "solve_movi", "optimum", file, 1e-11, 0, reference)
     if not certified["bound"] <= TOLERANCE / 100:  # float64 may forbid 1e-11, but not this
         raise ProgramFailed(f"the reference is only proven to {certified['bound']:.2g}")
     best = np.load(reference)
     runs: dict[str, list[dict[str, Any]]] = {name: [] for name in PROGRAMS}
     failures = {name: failed[p.peer] for name, p in PROGRAMS.items() if p.peer in failed}
-    for repetition in range(repetitions):
+    for number in range(repetitions):
         for name, chosen in PROGRAMS.items():
-            if name in failures or (states >= LARGE and repetition >= chosen.at_most):
+            if name in failures or (states >= LARGE and number >= chosen.at_most):
                 continue
             python = peers.PYTHON if chosen.peer else sys.executable
             again = int(chosen.compiles)
             words = (chosen.method, file, TOLERANCE, again, answer)
             try:
-                facts = program(python, chosen.file, *words, timeout=PATIENCE)
+                with stage("solve", size, repetition(number, repetitions), name):
+                    facts = program(python, chosen.file, *words, timeout=PATIENCE)
             except ProgramFailed as reason:
                 if chosen.peer is None:
                     raise  # without our own figure there is nothing to compare

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from processes import say, stage
+
 HERE = Path(__file__).resolve().parent
 PINS = HERE / "peers.txt"
 FOLDER = HERE.parent / ".venv-bench"
@@ -22,7 +24,14 @@ def set_up() -> dict[str, str]:
     wanted = f"{sys.version_info[:2]}\n{PINS.read_text()}"
     if stamp.exists() and stamp.read_text() == wanted:
         return {}
-    print(f"setting up {FOLDER.name} from {PINS.name} …", file=sys.stderr, flush=True)
+    with stage(f"setting up {FOLDER.name} from {PINS.name}"):
+        failed = _installed()
+    if not failed:
+        stamp.write_text(wanted)
+    return failed
+
+
+def _installed() -> dict[str, str]:
     try:
         subprocess.run(
             [sys.executable, "-m", "venv", str(FOLDER)], check=True, capture_output=True, text=True
@@ -39,9 +48,7 @@ def set_up() -> dict[str, str]:
             lines = [line for line in done.stderr.splitlines() if line.startswith("ERROR")]
             why = (lines or done.stderr.splitlines() or ["no message"])[-1]
             failed[name] = f"cannot be installed from PyPI: {why.removeprefix('ERROR: ')}"
-            print(f"{name}: {failed[name]}; it is left out", file=sys.stderr, flush=True)
-    if not failed:
-        stamp.write_text(wanted)
+            say(f"{name}: {failed[name]}; it is left out")
     return failed
 
 

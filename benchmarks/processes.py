@@ -5,7 +5,9 @@ import os
 import statistics
 import subprocess
 import sys
-from collections.abc import Iterable
+import time
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,3 +45,18 @@ def medians(runs: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[str, f
 def say(text: str) -> None:
     """Progress, beside the JSON."""
     print(text, file=sys.stderr, flush=True)
+
+
+@contextmanager
+def stage(*names: str) -> Iterator[None]:
+    """Says what begins (benchmark, repetition, program) and, at its end, how long it took."""
+    what = ", ".join(names)
+    say(f"{what} …")
+    start = time.monotonic()
+    yield
+    say(f"{what}: {time.monotonic() - start:.1f} s")
+
+
+def repetition(number: int, of: int) -> str:
+    """As people count: from 1."""
+    return f"repetition {number + 1} of {of}"

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from movi.versions import installed
+from processes import stage
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent
@@ -184,10 +185,12 @@ def main() -> None:
         "benchmarks": {},
     }
     options.out.parent.mkdir(parents=True, exist_ok=True)
-    for name in options.only or BENCHMARKS:
-        record["benchmarks"][name] = benchmark(
-            name, full=options.full, repetitions=options.repetitions
-        )
+    chosen = options.only or list(BENCHMARKS)
+    for number, name in enumerate(chosen, 1):
+        with stage(f"benchmark {number} of {len(chosen)}: {name}"):
+            record["benchmarks"][name] = benchmark(
+                name, full=options.full, repetitions=options.repetitions
+            )
         # After each: a long run that is interrupted keeps what it has.
         options.out.write_text(json.dumps(record, indent=2, ensure_ascii=False) + "\n")
     show(record)

@@ -1,8 +1,9 @@
-"""Momentum with a second moment, as Adam has: the policy prefers averages that are large for their
+"""Momentum with a second moment, as Adam has: targets prefer averages that are large for their
 spread. An algorithm that nobody published: only an example of what a target of one's own can be.
 
-q → r + γ q⁻(s', a*) as Momentum-DQN's, h → β h⁻ + (1 − β) y its average, and
-u → β u⁻ + (1 − β) y² the average of squares; a* = argmax of h / √(u + ε).
+q → y = r + γ q⁻(s', a*), h → β h⁻ + (1 − β) y its average, and u → β u⁻ + (1 − β) y² the average of
+squares; a* = argmax of h / √(u + ε). It acts greedily on h. (u's target is not affine in what it
+reads at s', so that in a table it is right on samples only.)
 
     movi train second_moment:ALGORITHM --env CartPole-v1
     movi sweep second_moment.toml --trust second_moment --out sweep && movi report sweep
@@ -11,7 +12,7 @@ u → β u⁻ + (1 − β) y² the average of squares; a* = argmax of h / √(u 
 import jax.numpy as jnp
 
 import movi
-from movi.targets import AVI, greedy_value
+from movi.targets import AVI
 
 AVERAGED = movi.momentum(AVI, "second-moment")
 EPSILON = 1.0
@@ -34,7 +35,7 @@ ALGORITHM = movi.Algorithm(
     {
         "q": movi.Target(scaled, q.backup),
         "h": movi.Target(scaled, h.backup),
-        "u": movi.Target(greedy_value, squares),
+        "u": movi.Target(scaled, squares),
     },
     preference="h",
     uses_beta=True,

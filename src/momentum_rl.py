@@ -6,6 +6,8 @@ imported. So the command starts here, in a module whose name nobody else has, an
 Python would import before it does.
 """
 
+import io
+import os
 import signal
 import sys
 from importlib.util import find_spec
@@ -14,12 +16,13 @@ from pathlib import Path
 
 def main() -> int:
     """Entry point of ``movi``; the exit status."""
+    _open_streams()
     # Until the command listens, an interrupt ends the process as any other: without a traceback.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
     spec = find_spec("movi")
     found = Path((spec and spec.origin) or "movi")
-    if not found.is_file() or 'DISTRIBUTION = "momentum-rl"' not in found.read_text():
+    if 'DISTRIBUTION = "momentum-rl"' not in _text(found):
         print(
             f"movi: {found} is not of momentum-rl but of another package with the same name; "
             "pip uninstall movi, then install momentum-rl again",
@@ -29,6 +32,28 @@ def main() -> int:
     from movi.cli import main as run
 
     return run()
+
+
+def _open_streams() -> None:
+    """Makes the three standard streams ones that anything can be written to.
+
+    The number of one that is closed would be that of the next file to be opened, into which the
+    libraries' messages would then go. A character that a terminal does not have is spelled out.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")
+
+
+def _text(file: Path) -> str:
+    return file.read_text("utf-8", "replace") if file.is_file() else ""
 
 
 if __name__ == "__main__":

@@ -118,9 +118,10 @@ def mdp_arrays(draw, batches=(None,), shapes=None, discounts=None):
     weights[..., 0] += weights.sum(-1) == 0
     scale = draw(st.sampled_from([1.0, 1e6, 1e-6]))
     rewards = scale * rng.uniform(-1, 1, shape[:-1])
-    discounts = discounts or st.one_of(
-        st.just(0.0), st.floats(0, 1, exclude_max=True), st.just(1 - 2.0**-53)
-    )
+    if discounts is None:
+        discounts = st.one_of(
+            st.just(0.0), st.floats(0, 1, exclude_max=True), st.just(1 - 2.0**-53)
+        )
     discount = np.array(draw(st.lists(discounts, min_size=batch or 1, max_size=batch or 1)))
     return {
         "successors": rng.integers(0, states, shape),

@@ -75,7 +75,7 @@ def test_the_number_of_iterations_that_is_said_to_be_needed_is_enough(garnet_fil
     assert done.returncode == 3
     assert "avi needs the fewest" not in done.stderr
     needed = int(re.search(r"about ([\d,]+) would be needed", done.stderr)[1].replace(",", ""))
-    solution = movi.solve(movi.load_mdp(garnet_file))
+    solution = movi.solve(movi.load_mdp(garnet_file), "avi")
     assert solution.converged
     assert solution.iterations / 2 <= needed <= 3 * solution.iterations
 
@@ -157,7 +157,7 @@ def test_help_lists_every_command_with_its_purpose():
 @pytest.mark.parametrize("words", COMMANDS)
 def test_help_documents_every_option(words):
     text = call(*words.split(), "--help").stdout
-    positional = {"file", "directory", "algorithm", "run", "name"}
+    positional = {"file", "directory", "algorithm", "run", "name", "source", "target", "solution"}
     for name in set(command(words).__dataclass_fields__) - positional:
         assert f"--{name.replace('_', '-')}" in text
     assert "(default" in text or "(required)" in text

@@ -7,6 +7,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import movi
 
 ROOT = Path(__file__).parents[1]
@@ -67,7 +69,8 @@ def test_the_command_says_in_one_line_that_it_found_the_other_package(tmp_path):
     done = command(tmp_path / "nothing", tmp_path)
     assert (done.returncode, done.stdout) == (0, f"movi {movi.__version__}\n")
     (tmp_path / "movi").mkdir()
-    (tmp_path / "movi" / "__init__.py").write_text("raise SystemExit('theirs runs')\n")
+    theirs = b"# -*- coding: latin-1 -*- \xe9\nraise SystemExit('theirs runs')\n"
+    (tmp_path / "movi" / "__init__.py").write_bytes(theirs)
     done = command(tmp_path, tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
@@ -75,3 +78,33 @@ def test_the_command_says_in_one_line_that_it_found_the_other_package(tmp_path):
         "with the same name; "
         "pip uninstall movi, then install momentum-rl again\n"
     )
+
+
+@pytest.mark.parametrize(
+    ("redirected", "status", "told", "said"),
+    [
+        ("--version 2>&- <&-", 0, f"movi {movi.__version__}\n", ""),
+        ("nothing 2>&- >&-", 2, "", ""),
+        ("--version >/dev/full", 2, "", "movi: No space left on device\n"),
+    ],
+)
+def test_streams_may_be_closed_or_full(redirected, status, told, said):
+    words = f"{sys.executable} -P -m momentum_rl {redirected}"
+    path = {"PYTHONPATH": str(Path(movi.__file__).parents[1])}
+    done = subprocess.run(
+        ["sh", "-c", words], env={**os.environ, **path}, capture_output=True, text=True, timeout=60
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (status, told, said)
+
+
+def test_a_character_that_the_terminal_does_not_have_is_spelled_out(tmp_path):
+    path = {"PYTHONPATH": str(Path(movi.__file__).parents[1]), "PYTHONIOENCODING": "ascii"}
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "momentum_rl", "garnets", "--help"],
+        env={**os.environ, **path},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "usage: movi garnets  \\u2026" in done.stdout

@@ -15,9 +15,22 @@ from movi.mdp.operators import union
 from movi.planning.engine import Scheme, exactly, from_samples, preference, start
 from movi.planning.runs import iterate
 from movi.schedules import Constant, Mean
-from movi.targets import AVI, DPP, MOVI, SQL, double, momentum, munchausen
+from movi.targets import (
+    AVI,
+    DPP,
+    MOVI,
+    SQL,
+    Algorithm,
+    Target,
+    distributional,
+    double,
+    evaluation,
+    momentum,
+    munchausen,
+)
 from movi.values import Categorical, Quantile
 
+BY_NAME = Algorithm("by-name", {"q": Target(lambda v: jnp.max(v["q"][0]), evaluation)})
 WITH_MOMENTUM = [AVI, double(AVI), munchausen(), munchausen(0.5, 1.0, -np.inf)]
 
 
@@ -58,20 +71,31 @@ def test_the_mean_of_categorical_momentum_is_movi_while_no_mass_is_clipped(seed,
     mdp = movi.garnet(6, 3, 2, discount=gamma, seed=seed)
     largest = 1 / (1 - gamma)  # no return is beyond
     kind = Categorical(-largest, largest, 31)
-    categorical = momentum(replace(AVI, name="c51", kinds={"q": kind}))
+    categorical = momentum(distributional(kind))
     scheme, reference = Scheme(categorical, Mean()), Scheme(MOVI, Mean())
     for tables, expected in zip(tables_of(scheme, mdp, 8), tables_of(reference, mdp, 8)):
         for name in ("q", "h"):
             np.testing.assert_allclose(tables[name].sum(-1), 1, atol=1e-12)
             means = tables[name] @ kind.atoms
-            np.testing.assert_allclose(means, expected[name], atol=1e-11 * largest)
+            np.testing.assert_allclose(means, expected[name], atol=1e-12 * largest)
+
+
+def test_an_h_of_numbers_is_movis_h_whatever_the_values_of_q_are():
+    mdp = movi.garnet(6, 3, 2, discount=0.8, seed=9)
+    kind = Categorical(-5.0, 5.0, 31)
+    algorithm = momentum(distributional(kind), h_value="number")
+    for tables, expected in zip(
+        tables_of(Scheme(algorithm, Mean()), mdp, 8), tables_of(Scheme(MOVI, Mean()), mdp, 8)
+    ):
+        np.testing.assert_allclose(tables["h"], expected["h"], atol=1e-11)
+        np.testing.assert_allclose(tables["q"] @ kind.atoms, expected["q"], atol=1e-11)
 
 
 def test_avi_runs_on_categorical_values_and_solves():
     """The contract of values: the same AVI, exact, on whole distributions of returns."""
     mdp = movi.garnet(10, 2, 3, discount=0.8, seed=3)
     kind = Categorical(-5.0, 5.0, 101)
-    found = movi.solve(mdp, replace(AVI, name="avi-categorical", kinds={"q": kind}))
+    found = movi.solve(mdp, distributional(kind))
     best = movi.optimum(mdp, tolerance=1e-9)
     assert found.converged
     np.testing.assert_allclose(found.q, best.q, atol=2e-6)
@@ -79,9 +103,9 @@ def test_avi_runs_on_categorical_values_and_solves():
 
 
 def test_quantiles_run_on_samples_and_have_no_exact_update():
-    algorithm = replace(AVI, name="avi-quantile", kinds={"q": Quantile(4)})
+    algorithm = distributional(Quantile(4))
     mdp = movi.garnet(5, 2, 2, seed=4)
-    with pytest.raises(UserError, match="whose exact update is not defined"):
+    with pytest.raises(UserError, match="whose mean over successors is not defined"):
         movi.solve(mdp, algorithm)
     # With one successor each there is nothing to average: all quantiles are the return.
     chain = movi.garnet(5, 2, 1, seed=4)
@@ -115,8 +139,8 @@ def test_momentum_reads_the_policy_from_h_and_adds_nothing_else():
         assert made.targets["q"] is algorithm.targets["q"]
         assert (made.preference, made.uses_beta, tuple(made.targets)) == ("h", True, ("q", "h"))
         assert made.name == f"momentum-{algorithm.name}"
-    tables = {name: jnp.ones((1, 4, 2)) for name in "qh"}
-    assert preference(MOVI, tables) is not None
+    tables = {"q": jnp.zeros((1, 1, 2)), "h": jnp.array([[[3.0, 4.0]]])}
+    assert preference(MOVI, tables).tolist() == [[3.0, 4.0]]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +149,12 @@ def test_momentum_reads_the_policy_from_h_and_adds_nothing_else():
         (lambda: momentum(SQL), "momentum: sql has no value that only evaluates its policy"),
         (lambda: momentum(DPP), "momentum: dpp has no value that only evaluates its policy"),
         (lambda: momentum(MOVI), "momentum: movi already has an average h"),
+        (lambda: momentum("dqn"), "momentum: 'dqn', expected an Algorithm"),
+        (lambda: momentum(BY_NAME), "momentum: by-name reads its policy from q by name"),
+        (lambda: double(SQL), "double: sql reads no policy from a preference"),
+        (lambda: replace(AVI, preference="h"), "preference: 'h', expected one of q"),
+        (lambda: replace(AVI, targets={}), "targets: of nothing, expected one of q"),
+        (lambda: replace(AVI, lags=0), "lags: 0, expected at least 1"),
         (lambda: momentum(AVI, h_target="both"), "h_target: 'both', expected 'sample' or"),
     ],
 )

@@ -9,6 +9,7 @@ import os
 import struct
 import time
 import zipfile
+from contextlib import closing
 from dataclasses import asdict
 
 import numpy as np
@@ -20,9 +21,17 @@ from movi.cli import main
 from movi.errors import UserError
 from movi.mdp.files import load_mdp
 from movi.replay.ring import Damaged
+from movi.reports.references import read_reference
+from movi.reports.tables import read_table
 from movi.sizes import available_memory, require
+from movi.sweeps.drive import to_stdout
+from movi.sweeps.files import read_sweep_file, to_json
+from movi.sweeps.lock import locked
 from movi.training.checkpoint import Checkpoints, Saved, newest
 from movi.training.config import Config
+from movi.training.keeping import Keeper
+from movi.training.run_directory import RunDirectory
+from movi.training.stopping import never
 from tests.test_trust import write_agent
 
 CONFIG = Config("dqn", "CartPole-v1", steps=100, iteration_steps=50)
@@ -94,7 +103,7 @@ def test_what_does_not_fit_is_refused_with_what_it_takes_and_what_there_is(words
         ("garnets compare", "iterations"),
         ("garnets compare", "samples"),
         ("garnets bounds", "iterations"),
-        ("garnets assumption", "iteration"),
+        ("garnets assumption", "iterations"),
         ("garnets assumption", "restarts"),
         ("garnets assumption", "lengths"),
         ("solve g.npz", "iterations"),
@@ -188,14 +197,85 @@ def test_a_run_whose_directories_lead_elsewhere_is_refused(name, tmp_path, refus
     put_run(tmp_path / "run", **{"status.json": '{"status": "running", "step": 0}'})
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "run" / name).symlink_to(tmp_path / "elsewhere")
-    assert f"run/{name}: is a link" in refused("resume", "run")
+    assert refused("resume", "run") == f"run/{name}: is a link, expected a directory"
+    (tmp_path / "run" / name).unlink()
+    (tmp_path / "run" / name).touch()
+    assert refused("resume", "run") == f"run/{name}: is a file, expected a directory"
+
+
+def test_a_new_run_does_not_begin_where_its_replay_would_lead_elsewhere(tmp_path, refused):
+    (tmp_path / "precious").mkdir()
+    (tmp_path / "precious" / "transitions.bin").write_text("mine")
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "replay").symlink_to(tmp_path / "precious")
+    line = refused("train", "dqn", "--env", "CartPole-v1", "--steps", 100, "--out", "run")
+    assert line == "run/replay: is a link, expected a directory"
+
+
+def test_a_reports_figures_do_not_lead_elsewhere(tmp_path, refused):
+    (tmp_path / "results").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    text = "scheme,iteration,l1_mean,l1_std\navi,1,1,0\n"
+    (tmp_path / "results" / "compare.csv").write_text(text)
+    (tmp_path / "results" / "figures").symlink_to(tmp_path / "elsewhere")
+    assert "figures: is a link" in refused("report", "results")
+    assert "figures: is a link" in refused("report", "results", "--out", "results/page.html")
+
+
+def put_sweep(path):
+    """The directory of a sweep that was begun."""
+    matrix = {"environments": ["CartPole-v1"], "algorithms": ["dqn"], "seeds": 1}
+    (path.parent / "mine.json").write_text(json.dumps(matrix))
+    path.mkdir()
+    text = to_json(read_sweep_file(path.parent / "mine.json"), "movi sweep mine.json")
+    (path / "sweep.json").write_text(text)
+
+
+@pytest.mark.parametrize(
+    "name", ["runs", "runs/CartPole-v1", "runs/CartPole-v1/dqn/seed-0", "logs"]
+)
+def test_a_sweep_whose_directories_lead_elsewhere_is_refused(name, tmp_path, refused):
+    put_sweep(tmp_path / "sweep")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "sweep" / name).parent.mkdir(parents=True, exist_ok=True)
+    (tmp_path / "sweep" / name).symlink_to(tmp_path / "elsewhere")
+    assert refused("sweep", "--out", "sweep") == f"sweep/{name}: is a link, expected a directory"
+
+
+def test_a_pipe_for_a_sweeps_lock_is_not_waited_for(tmp_path, capsys):
+    put_sweep(tmp_path / "sweep")
+    os.mkfifo(tmp_path / "sweep" / ".sweep.lock")
+    assert main(["status", "sweep"]) == 0
+    assert "1 waiting" in capsys.readouterr().out
+    with pytest.raises(UserError, match="lock: cannot be written"), locked(tmp_path / "sweep"):
+        pass
+    (tmp_path / "sweep" / ".sweep.lock").unlink()
+    (tmp_path / "sweep" / ".sweep.lock").symlink_to(tmp_path / "new")
+    with pytest.raises(UserError, match="lock: cannot be written"), locked(tmp_path / "sweep"):
+        pass
+    assert not (tmp_path / "new").exists()
+
+
+def test_what_a_sweep_says_of_itself_is_plain_on_the_terminal(tmp_path, capsys):
+    put_sweep(tmp_path / "sweep")
+    file = tmp_path / "sweep" / "sweep.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "scale": "[/red] \x1b[2J"}))
+    logs = tmp_path / "sweep" / "logs" / "CartPole-v1" / "dqn"
+    logs.mkdir(parents=True)
+    sign = {"state": "running", "step": 1, "steps_per_second": 1e-310, "where": "", "message": ""}
+    (logs / "seed-0.json").write_text(json.dumps({**sign, "message": "[/red] \x1b[2J"}))
+    assert main(["status", "sweep"]) == 0
+    said = capsys.readouterr().out
+    assert "[/red]  [2J" in said
+    to_stdout("begun with movi \x1b[2J")
+    assert "\x1b" not in said + capsys.readouterr().out
 
 
 def test_seeds_are_counted_before_their_configs_are_made(refused):
     began = time.monotonic()
     words = ("train", "dqn", "--env", "CartPole-v1", "--out", "new", "--seeds", 100_000_000)
     assert "seeds: 100000000, expected at most 10000" in refused(*words)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 30  # to make them takes many minutes
 
 
 def test_one_function_knows_memory_and_disk(tmp_path):
@@ -223,11 +303,20 @@ def test_a_target_that_cannot_be_written_is_refused_before_the_work(command, ref
         assert says in refused(command, "agent.safetensors", *words)
 
 
-@pytest.mark.skipif(os.geteuid() == 0, reason="the administrator may write everywhere")
-def test_a_read_only_target_is_refused(refused, tmp_path):
+def test_a_read_only_target_is_refused(refused, tmp_path, monkeypatch):
     write_agent(tmp_path / "agent.safetensors", "CartPole-v1")
     (tmp_path / "there.safetensors").touch(mode=0o444)
+    # The administrator may write everywhere, so the system's word is put into its mouth.
+    monkeypatch.setattr(os, "access", lambda path, mode: "there" not in str(path))
     assert "read-only" in refused("export", "agent.safetensors", "there.safetensors")
+    assert "read-only" in refused("garnet", "--out", "there.safetensors")
+
+
+@pytest.mark.parametrize("tolerance", ["-1", "0", "nan"])
+def test_a_tolerance_that_is_none_is_one_line(tolerance, refused, tmp_path):
+    movi.save_mdp(movi.garnet(), tmp_path / "g.npz")
+    line = refused("solve", "g.npz", "--tolerance", tolerance)
+    assert line == f"tolerance: {float(tolerance)}, expected a positive number"
 
 
 # Agents' files --------------------------------------------------------------------------------
@@ -263,7 +352,12 @@ def agent_parts(tmp_path):
     ("change", "says"),
     [
         ({"format": float("inf")}, "not an agent's file"),
-        ({"format": 2}, "format 2, this version of movi reads up to 1"),
+        ({"format": 3}, "format 3, this version of movi reads up to 2"),
+        ({"format": -1}, "format -1, this version of movi reads up to 2"),
+        ({"kinds": {"q": {"kind": "categorical", "low": 0, "high": 1, "n": 10**12}}}, "network"),
+        ({"kinds": {"q": {"kind": "categorical", "low": 1, "high": 0}}}, "expected low < high"),
+        ({"kinds": {"q": {"kind": "os.system"}}}, "kinds: q: 'os.system', expected one of"),
+        ({"kinds": {"q": []}}, "kinds: q: [], expected an object"),
         ({"format": None}, "format: None, expected an integer"),
         ({"acts_on": "h"}, "expected those of 'h'"),
         ({"spaces": 3}, "spaces: 3"),
@@ -345,6 +439,17 @@ def test_epsilon_is_a_probability(epsilon, refused, tmp_path):
         assert "expected a number in [0, 1]" in line
 
 
+def test_an_agent_larger_than_the_memory_is_refused_with_what_there_is(
+    refused, tmp_path, monkeypatch
+):
+    tensors, about = agent_parts(tmp_path)
+    tensors["q/more"] = ("F32", [250_000], bytes(1_000_000))
+    write_safetensors(tmp_path / "large.safetensors", tensors, {"movi": json.dumps(about)})
+    monkeypatch.setattr("movi.sizes.available_memory", lambda: 500_000)
+    line = refused("evaluate", "large.safetensors")
+    assert line == "large.safetensors: needs 1 MB, only 500 kB of memory are available"
+
+
 # Run directories ------------------------------------------------------------------------------
 
 
@@ -412,6 +517,24 @@ def test_text_in_an_evaluation_is_one_line(text, tmp_path, refused):
     assert refused("resume", "run").startswith("run/evaluation.json: ")
 
 
+@pytest.mark.parametrize("text", ["[]," * 400_000, "\n" * 1_100_000])
+def test_a_text_of_which_a_parser_makes_more_than_fits_is_refused(text, tmp_path, monkeypatch):
+    """Measured: 27 bytes for each of ``[],[],…``, 77 for each empty line of a table."""
+    (tmp_path / "curve.json").write_text(f"[{text}[]]")
+    (tmp_path / "table.csv").write_text(text)
+    monkeypatch.setattr("movi.sizes.available_memory", lambda: 30_000_000)
+    with pytest.raises(UserError, match=r"curve.json: needs .*MB, only 30 MB of memory"):
+        read_reference(tmp_path / "curve.json")
+    with pytest.raises(UserError, match=r"table.csv: needs .*MB, only 30 MB of memory"):
+        read_table(tmp_path / "table.csv", ("iteration",))
+
+
+def test_a_key_of_ten_thousand_parts_is_refused_at_once(tmp_path, refused):
+    """Python's parser would take gigabytes for 64 kB of them."""
+    (tmp_path / "mine.toml").write_text(f"{'a.' * 10_000}b = 1")
+    assert "longer than 16.4 kB" in refused("sweep", "mine.toml", "--dry-run", "--out", "new")
+
+
 def test_a_pipe_in_a_run_is_not_waited_for(tmp_path, capsys):
     put_run(tmp_path / "run")
     (tmp_path / "run" / "status.json").unlink()
@@ -442,6 +565,43 @@ def test_a_checkpoint_that_is_a_directory_is_passed_over(tmp_path):
     checkpoints.write(30, Saved({"a": np.ones(3)}, {"x": 3}))
     checkpoints.write(40, Saved({"a": np.ones(3)}, {"x": 4}))
     assert checkpoints.steps() == [30, 40]
+
+
+@pytest.mark.parametrize("error", [AssertionError("action 7"), MemoryError(), KeyError("replay")])
+def test_a_checkpoint_that_makes_no_sense_is_passed_over_or_one_line(error, tmp_path, caplog):
+    """Whoever can write a file can write its checksum: what it says need not make sense."""
+    checkpoints = Checkpoints(tmp_path)
+    for step in (10, 20):
+        checkpoints.write(step, Saved({"a": np.ones(3)}, {"step": step}))
+    restored = []
+
+    def restore(saved):
+        if saved[0].state["step"] in bad:
+            raise error
+        restored.append(saved[0].state["step"])
+
+    bad = {10, 20}
+    with pytest.raises(UserError, match=r"no checkpoint can be read.*000000000020.*damaged"):
+        newest([checkpoints], restore)
+    assert caplog.text == ""  # the refusal is the one line
+    bad = {20}
+    newest([checkpoints], restore)
+    assert restored == [10]
+    assert f"damaged ({type(error).__name__}" in caplog.text
+    assert checkpoints.steps() == [10]
+
+
+def test_an_older_checkpoint_that_makes_no_sense_holds_nobody_up(tmp_path):
+    put_run(tmp_path / "run", **{"status.json": '{"status": "running", "step": 0}'})
+    for step, replay in ((10, None), (20, {"added": "x"}), (30, {"added": 5})):
+        checkpoints = Checkpoints(tmp_path / "run")
+        checkpoints.write(step, Saved({"a": np.ones(3)}, {"replay": replay}))
+    with closing(RunDirectory(tmp_path / "run", CONFIG)) as directory:
+        keeper = Keeper(
+            [directory], 100, never, margin=1, room=lambda moment: int(moment["added"]) + 2
+        )
+        keeper.begin(30)
+        assert keeper.left(30) == 7
 
 
 # Tables, sweeps, lines ------------------------------------------------------------------------

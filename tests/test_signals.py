@@ -20,6 +20,14 @@ PATH = str(Path(movi.__file__).parents[1])
 SLACK = 60.0  # seconds that a crowded machine may take to do nothing
 
 
+@pytest.fixture(autouse=True)
+def _heard():
+    """Under nohup, or behind an `&`, SIGINT is ignored here, and would be in every child."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 def start(words, cwd):
     return subprocess.Popen(
         [sys.executable, "-P", *words],
@@ -56,6 +64,7 @@ def test_a_signal_is_heard_while_compiled_code_runs(number, tmp_path):
     assert end(process, number)[:2] == (128 + number, "movi: interrupted\n")
 
 
+@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc to look into")
 def test_a_signal_is_heard_while_environments_are_made(tmp_path):
     """Sixty thousand of them take half a minute, and nothing is written before."""
     words = ["-m", "movi", "train", "dqn", "--env", "CartPole-v1", "--num-envs", "60000"]
@@ -86,7 +95,7 @@ LONG = {
     ],
     "garnet": ["--states", "200000", "--out", "new.npz"],
     "garnets compare": ["--out", "results"],
-    "garnets assumption": ["--iteration", "100000000", "--out", "results"],
+    "garnets assumption": ["--iterations", "100000000", "--out", "results"],
     "garnets bounds": ["--out", "results"],
     "train": ["momentum-dqn", "--env", "gymnax/CartPole-v1", "--steps", "10000000", "--out", "new"],
     "resume": ["run"],

@@ -16,6 +16,7 @@ from movi.agents.networks import NetworkSpec, make_network
 from movi.cli import main
 from movi.errors import UserError
 from movi.files import file_to_write, write_aside
+from movi.modules import import_trusted
 from movi.spaces import ObservationSpace, Spaces
 from movi.sweeps.files import read_sweep_file, to_json
 from movi.training.config import Config
@@ -124,6 +125,46 @@ def test_a_config_imports_no_module_but_the_commands_own_option_does(place, caps
         sys.modules.pop("evilmod", None)
 
 
+def test_the_working_directory_is_on_the_path_only_while_a_trusted_module_is_imported(place):
+    """Else a library that looks for something that is not installed would find it there later."""
+    before = list(sys.path)
+    try:
+        import_trusted("evilmod", ("evilmod",), "env")
+        assert (place / "mark").exists()
+        assert sys.path == before
+        with pytest.raises(UserError, match="cannot be imported: ModuleNotFoundError"):
+            import_trusted("not_there", ("not_there",), "env")
+        assert sys.path == before
+    finally:
+        sys.modules.pop("evilmod", None)
+
+
+@pytest.mark.parametrize("where", ["config", "matrix", "sweep"])
+def test_an_algorithm_that_a_file_names_imports_no_module_either(place, where, capsys):
+    if where == "config":
+        (place / "run").mkdir()
+        text = Config("dqn", "CartPole-v1", **SMALL).to_json()
+        (place / "run" / "config.json").write_text(text.replace('"dqn"', '"evilmod:X"'))
+        words = ["resume", "run"]
+    else:
+        (place / "mine.toml").write_text(SWEEP.replace("evilmod:X-v0", "CartPole-v1"))
+        text = to_json(read_sweep_file(place / "mine.toml"), "movi sweep mine.toml")
+        if where == "matrix":
+            (place / "mine.toml").write_text((place / "mine.toml").read_text().replace("dqn", ALGO))
+            words = ["sweep", "mine.toml", "--dry-run", "--out", "new"]
+        else:
+            (place / "sweep").mkdir()
+            text = text.replace('"algorithm": "dqn"', f'"algorithm": "{ALGO}"')
+            (place / "sweep" / "sweep.json").write_text(text)
+            words = ["sweep", "--out", "sweep", "--dry-run"]
+    assert main(words) == 2
+    line = capsys.readouterr().err
+    assert f"algorithm: {ALGO!r} runs the code of the module 'evilmod'" in line
+    assert "--trust evilmod" in line
+    assert not (place / "mark").exists()
+
+
+ALGO = "evilmod:X"
 SWEEP = 'environments = ["evilmod:X-v0"]\nalgorithms = ["dqn"]\nseeds = 1\n'
 
 

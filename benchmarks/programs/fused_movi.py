@@ -6,11 +6,11 @@ import time
 import jax
 
 from movi.envs.gymnax_env import make_gymnax
+from movi.training.build import trained
 from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.presets import preset_fields
 from movi.training.processors import prepare_fused
-from movi.training.train import default_learner
 
 COMMON = {"learning_starts": 1_000, "epsilon_warmup": 0, "epsilon_decay": 1}
 CONFIGS = {
@@ -34,7 +34,7 @@ task, warm, steps, seeds = sys.argv[1], *map(int, sys.argv[2:5])
 config = CONFIGS[task]
 prepare_fused(seeds)
 environment = make_gymnax(config.env)
-learner = default_learner(config, environment.spaces)
+learner = trained(config, environment.spaces).learner
 vectorised = sys.argv[5:] == ["vmap"]
 loop = FusedLoop(config, environment, learner, range(seeds), vectorised=vectorised)
 loop.advance(warm)

@@ -12,10 +12,10 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.spaces import ObservationSpace, Spaces
+from movi.training.build import trained
 from movi.training.config import Config
 from movi.training.presets import preset_fields
 from movi.training.processors import prepare_fused
-from movi.training.train import default_learner
 from movi.transitions import Transition
 
 prepare_fused(1)  # one thread, as the fused loop has it
@@ -36,7 +36,7 @@ def best(function, *arguments):
 
 config = Config("dqn", "MinAtar/Breakout", **preset_fields("minatar"))
 spaces = Spaces(ObservationSpace((10, 10, 4), "bool"), 6)
-learner = default_learner(config, spaces)
+learner = trained(config, spaces).learner
 rng = np.random.default_rng(0)
 b = config.batch_size
 # Several minibatches in turn: of one alone, XLA would compute the targets once for the whole loop.

@@ -14,12 +14,20 @@ def main(method: str, file: str, tolerance: str, again: str, out: str) -> None:
 
     def load():
         with np.load(file, allow_pickle=False) as arrays:
+            ends = arrays["offsets"][1:-1] if "offsets" in arrays else None
+
+            def by_state(name):
+                array = arrays[name]
+                return (
+                    array.tolist() if ends is None else [x.tolist() for x in np.split(array, ends)]
+                )
+
             model = mdpsolver.model()
             model.mdp(
                 discount=float(arrays["discount"]),
-                rewards=arrays["rewards"].tolist(),
-                tranMatProbs=arrays["probabilities"].tolist(),
-                tranMatColumns=arrays["successors"].tolist(),
+                rewards=by_state("rewards"),
+                tranMatProbs=by_state("probabilities"),
+                tranMatColumns=by_state("successors"),
             )
         return model
 

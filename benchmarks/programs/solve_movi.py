@@ -1,6 +1,6 @@
 """movi on an MDP file: solve_movi.py METHOD FILE TOLERANCE AGAIN OUT; v* goes to OUT.
 
-METHOD is a scheme of `movi.solve`, or "optimum".
+METHOD is a scheme of `movi.solve`, "auto" for none, or "optimum".
 """
 
 import sys
@@ -16,14 +16,17 @@ def main(method: str, file: str, tolerance: str, again: str, out: str) -> None:
     def work(mdp):
         if method == "optimum":
             return movi.optimum(mdp, tolerance=float(tolerance))
-        return movi.solve(mdp, method, tolerance=float(tolerance))
+        scheme = None if method == "auto" else method
+        return movi.solve(mdp, scheme, tolerance=float(tolerance))
 
     result, facts = measure(lambda: movi.load_mdp(file), work, int(again))
-    np.save(out, result.q.max(1))
+    np.save(out, movi.load_mdp(file).best(result.q))
     report(
         {
             **facts,
             "sweeps": getattr(result, "iterations", None),
+            "how": getattr(result, "scheme", None),
+            "evaluations": getattr(result, "evaluations", None),
             "bound": float(result.bound),
             "converged": bool(result.converged),
         }

@@ -18,14 +18,19 @@ def main(method: str, file: str, tolerance: str, again: str, out: str) -> None:
         with np.load(file, allow_pickle=False) as arrays:
             successors, probabilities = arrays["successors"], arrays["probabilities"]
             rewards, discount = arrays["rewards"], float(arrays["discount"])
-        states, actions, branching = successors.shape
-        pairs = states * actions
+            offsets, action = arrays.get("offsets"), arrays.get("choices")
+        pairs, branching = rewards.size, successors.shape[-1]
+        if offsets is None:
+            states, actions = rewards.shape
+            state = np.repeat(np.arange(states, dtype=np.int32), actions)
+            action = np.tile(np.arange(actions, dtype=np.int32), states)
+        else:
+            states = len(offsets) - 1
+            state = np.repeat(np.arange(states, dtype=np.int32), np.diff(offsets))
         rows = np.arange(0, pairs * branching + 1, branching, dtype=np.int32)
         matrix = csr_matrix(
             (probabilities.reshape(-1), successors.reshape(-1), rows), shape=(pairs, states)
         )
-        state = np.repeat(np.arange(states, dtype=np.int32), actions)
-        action = np.tile(np.arange(actions, dtype=np.int32), states)
         return DiscreteDP(rewards.reshape(-1), matrix, discount, state, action)
 
     def work(model):

@@ -20,7 +20,7 @@ from movi.version import __version__
 
 if TYPE_CHECKING:
     from movi.agents.agent import load
-    from movi.agents.options import Options
+    from movi.agents.options import Averaging, Options
     from movi.agents.registry import register
     from movi.mdp import FiniteMDP, garnet, load_mdp, optimum, policy_values, save_mdp
     from movi.planning import compare, policy_value, solve
@@ -33,6 +33,7 @@ DISTRIBUTION = "momentum-rl"  # by which the command tells this package from oth
 
 _HOMES = {
     "Algorithm": "movi.targets",
+    "Averaging": "movi.agents.options",
     "Config": "movi.training.config",
     "FiniteMDP": "movi.mdp",
     "Options": "movi.agents.options",
@@ -54,6 +55,7 @@ _HOMES = {
 
 __all__ = [
     "Algorithm",
+    "Averaging",
     "Config",
     "FiniteMDP",
     "Options",

@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import os
 import re
 import sys
 from collections.abc import Sequence
@@ -19,8 +20,8 @@ from movi.signals import listening
 from movi.version import __version__
 
 if TYPE_CHECKING:
-    from movi.mdp import FiniteMDP
-    from movi.planning import Solution
+    from movi.mdp.model import FiniteMDP
+    from movi.mdp.solutions import Solution
 
 File = Annotated[Path, arg(metavar="FILE")]
 Number = Annotated[int | None, arg(metavar="N")]
@@ -29,23 +30,40 @@ Real = Annotated[float | None, arg(metavar="X")]
 
 @dataclass(frozen=True)
 class Solve:
-    """Solve a finite MDP with one of the paper's schemes or of their family, with a certificate.
+    """Solve a finite MDP, by the method that suits it or by a scheme of the paper; certified.
 
     The scheme's own options are shown with its name: movi solve --scheme md-vi --help.
     Exit status 3 if the tolerance was not reached: the answer is printed and written all the same.
     """
 
     file: Positional[File]
-    """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount."""
-    scheme: str = "avi"
-    """Which scheme, of those listed above, with its options after it or as in m-vi:tau=0.1. AVI is
-    value iteration: the fastest when there is no error to average out."""
+    """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount; or a
+    .umb (Storm, PRISM, Modest), a .tra (PRISM, rewards beside it) or a .petsc (madupite)."""
+    discount: Real = None
+    """γ where the file has none, or another than the file's; 1 where all steps cost until a state
+    that is never left."""
+    reward: Annotated[str | None, arg(metavar="NAME")] = None
+    """Which rewards, where a .umb has several."""
+    minimise: bool = False
+    """The rewards are costs: values are then minus the costs."""
+    method: Literal["auto", "vi", "mpi", "pi", "ipi"] = "auto"
+    """Value iteration, modified policy iteration, policy iteration, or inexact policy iteration (a
+    Krylov method inside); auto looks at the problem and says what it chose."""
+    scheme: Annotated[str | None, arg(metavar="NAME")] = None
+    """A scheme of the paper or of its family instead, of those listed above, with its options after
+    it or as in m-vi:tau=0.1 (default with --sampled or --iterations: avi)."""
     sampled: bool = False
     """Sample successors instead of taking expectations over them."""
     samples: int = 1
     """Samples per (s, a) and iteration, with --sampled (paper: 1)."""
     iterations: Number = None
-    """At most this many iterations (default: 10,000)."""
+    """At most this many iterations of a scheme (default: 10,000)."""
+    devices: Number = None
+    """Value iteration on so many devices: GPUs, or CPU devices of this process."""
+    cluster: Annotated[str | None, arg(metavar="HOST:PORT/I/N")] = None
+    """Process I of N on several hosts, with --devices for those of all; process 0 prints."""
+    horizon: Number = None
+    """Solve for so many steps instead, by backward induction."""
     tolerance: Real = None
     """Stop when ‖q − q*‖∞ is proven to be at most this (default: 1e-6; --sampled: never)."""
     seed: int = 0
@@ -56,11 +74,14 @@ class Solve:
 
     @classmethod
     def given(cls, arguments: Sequence[str]) -> "tuple[type[Solve], Solve]":
-        """The command with the options of the scheme that is named."""
+        """The command with the options of the scheme that is named, if one is."""
+        name = value_of(arguments, "--scheme")
+        if name is None:
+            return cls, cls(file=tyro.MISSING)
         from movi.planning.options import SCHEMES
         from movi.planning.schemes import options_of
 
-        own = options_of(value_of(arguments, "--scheme") or cls.scheme)
+        own = options_of(name)
         chosen = make_dataclass(
             cls.__name__,
             [("options", type(own), field(default=own))],
@@ -75,7 +96,9 @@ class Solve:
         """The options that the scheme among these arguments has of its own."""
         from movi.planning.schemes import option_names, options_of
 
-        name = value_of(arguments, "--scheme") or cls.scheme
+        name = value_of(arguments, "--scheme")
+        if name is None:
+            return "a scheme's own options need its name, as in --scheme md-vi"
         own = [f"--{option}" for option in option_names(type(options_of(name)))]
         return f"{name}'s own are {', '.join(own)}" if own else f"{name} has none of its own"
 
@@ -84,38 +107,32 @@ class Solve:
         import numpy as np
 
         from movi.files import file_to_write
-        from movi.mdp import load_mdp
         from movi.mdp.files import write_arrays
-        from movi.planning import TOLERANCE, policy_value, rounding_floor, solve
-        from movi.sizes import require
+        from movi.mdp.formats import load_mdp
+        from movi.mdp.solutions import TOLERANCE, policy_value, rounding_floor
 
         if self.out is not None:
             file_to_write(self.out)
         check_count("samples", self.samples)
         check_count("iterations", 1 if self.iterations is None else self.iterations)
-        mdp = load_mdp(self.file)
+        check_count("horizon", 1 if self.horizon is None else self.horizon)
+        given = 0.0 if self.discount == 1 else self.discount  # which plays no part at 1
+        mdp = load_mdp(self.file, discount=given, reward=self.reward, minimise=self.minimise)
+        if self.horizon is not None or self.discount == 1:
+            self._with_an_end(mdp)
+            return
         if mdp.batch is None and not (self.sampled and self.tolerance is None):
             tolerance = TOLERANCE if self.tolerance is None else self.tolerance
-            if tolerance < (floor := rounding_floor(mdp)):
+            if 0 < tolerance < (floor := rounding_floor(mdp)):
                 said = _out_of_reach(tolerance, floor)
                 print(f"movi: {said}; solving as near as it can", file=sys.stderr)
-        if self.sampled:
-            cells = mdp.states * mdp.actions
-            require(f"{self.samples:,} samples of each (s, a)", memory=16 * self.samples * cells)
-        solution = solve(
-            mdp,
-            getattr(self, "options", self.scheme),
-            sampled=self.sampled,
-            samples=self.samples,
-            iterations=self.iterations,
-            tolerance=self.tolerance,
-            seed=self.seed,
-            progress=True,
-        )
+        first = self._join()
+        solution = self._solution(mdp)
+        if not first:
+            return
         worth = policy_value(mdp, solution)
-        how = f"sampled, m = {self.samples}, seed {self.seed}" if self.sampled else "exact"
         print(f"problem      {mdp}")
-        print(f"scheme       {solution.scheme} ({how}), {solution.iterations:,} iterations")
+        print(self._how(solution))
         optimum, value = ("q^τ_*", "q^τ_π") if solution.tau else ("q*", "q_π")
         print(f"certificate  ‖q − {optimum}‖∞ ≤ {solution.bound:.3g}{_reached(solution)}")
         if solution.tau:
@@ -135,6 +152,84 @@ class Solve:
             print(f"written      {self.out}")
         if solution.tolerance is not None and not solution.converged:
             raise ToleranceMissed(_missed(solution, self.sampled))
+
+    def _join(self) -> bool:
+        """Several devices, before JAX is used; whether this process is the one that prints."""
+        if self.devices is None:
+            if self.cluster is not None:
+                raise UserError("cluster: without --devices, expected how many there are in all")
+            return True
+        check_count("devices", self.devices)
+        if self.cluster is not None:
+            from movi.mdp.sharding import join
+
+            return join(self.cluster) == 0
+        os.environ.setdefault("JAX_NUM_CPU_DEVICES", str(self.devices))
+        return True
+
+    def _with_an_end(self, mdp: "FiniteMDP") -> None:
+        """A horizon, or total reward until absorption."""
+        from movi.mdp.episodes import finite_horizon, total_reward
+        from movi.mdp.files import write_arrays
+
+        if self.scheme is not None or self.sampled or self.method != "auto":
+            raise UserError("scheme: none and no method, expected with --horizon or --discount 1")
+        print(f"problem      {mdp}")
+        if self.horizon is not None:
+            answer = finite_horizon(mdp, self.horizon, discount=self.discount)
+            print(f"method       backward induction over {self.horizon:,} steps")
+            print(f"policy       mean value over states {answer.v[0].mean():.6g}")
+            arrays = {"v": answer.v, "policy": answer.policy}
+        else:
+            total = total_reward(mdp, tolerance=1e-6 if self.tolerance is None else self.tolerance)
+            finite = total.v > float("-inf")
+            print(
+                f"method       policy iteration, total reward; {finite.sum():,} states end surely"
+            )
+            print(f"certificate  ‖v − v*‖∞ ≤ {total.bound:.3g} there")
+            print(f"policy       mean value over them {total.v[finite].mean():.6g}")
+            arrays = {"v": total.v, "policy": total.policy}
+        if self.out is not None:
+            write_arrays(self.out, arrays)
+            print(f"written      {self.out}")
+
+    def _by_method(self) -> bool:
+        return self.scheme is None and not self.sampled and self.iterations is None
+
+    def _solution(self, mdp: "FiniteMDP") -> "Solution":
+        if self._by_method():
+            # Without the schemes' compiled engine: a small problem then needs no JAX at all.
+            from movi.mdp.solutions import solution
+
+            return solution(mdp, method=self.method, tolerance=self.tolerance, devices=self.devices)
+        if self.devices is not None:
+            raise UserError("devices: with a scheme, expected none: --devices is value iteration")
+        from movi.planning import solve
+        from movi.sizes import require
+
+        if self.sampled:
+            cells = mdp.states * mdp.actions
+            require(f"{self.samples:,} samples of each (s, a)", memory=16 * self.samples * cells)
+        return solve(
+            mdp,
+            getattr(self, "options", self.scheme),
+            method=self.method,
+            sampled=self.sampled,
+            samples=self.samples,
+            iterations=10_000 if self.iterations is None else self.iterations,
+            tolerance=self.tolerance,
+            seed=self.seed,
+            progress=True,
+        )
+
+    def _how(self, solution: "Solution") -> str:
+        many = f"{solution.iterations:,} iterations"
+        if not self._by_method():
+            exactly = f"sampled, m = {self.samples}, seed {self.seed}" if self.sampled else "exact"
+            return f"scheme       {solution.scheme} ({exactly}), {many}"
+        chosen = f" (auto: {solution.why})" if self.method == "auto" else ""
+        evaluated = f", {solution.evaluations:,} policies evaluated" if solution.evaluations else ""
+        return f"method       {solution.scheme}{chosen}, {many}{evaluated}"
 
 
 def _bias(mdp: "FiniteMDP", tau: float) -> str:
@@ -166,7 +261,11 @@ def _missed(solution: "Solution", sampled: bool) -> str:
         line += f"; about {solution.needed:,} would be needed (--iterations)"
     if sampled:
         return f"{line}; --samples averages more, and without --sampled there is no noise"
-    return line if solution.scheme == "avi" else f"{line}; --scheme avi needs the fewest"
+    return (
+        line
+        if solution.scheme not in ("movi", "sql", "dpp")
+        else f"{line}; --scheme avi needs the fewest"
+    )
 
 
 def _out_of_reach(tolerance: float, floor: float) -> str:
@@ -233,7 +332,7 @@ class Report:
             references=self.reference,
             game=self.game,
             formats=self.format,
-            notify=lambda line: print(f"movi: {line}", file=sys.stderr),
+            notify=lambda line: print(f"movi: {one_line(line)}", file=sys.stderr),
         )
         print(f"report       {page}")
 
@@ -243,6 +342,15 @@ class Report:
 COMMANDS = {
     "solve": "movi.cli:Solve",
     "garnet": "movi.cli:Garnet",
+    "mdp maze": "movi.mdp.commands:Maze",
+    "mdp inventory": "movi.mdp.commands:Inventory",
+    "mdp queue": "movi.mdp.commands:Queue",
+    "mdp replacement": "movi.mdp.commands:Replacement",
+    "mdp forest": "movi.mdp.commands:Forest",
+    "mdp pendulum": "movi.mdp.commands:Pendulum",
+    "mdp epidemic": "movi.mdp.commands:Epidemic",
+    "simulate": "movi.mdp.commands:Simulate",
+    "convert": "movi.mdp.commands:Convert",
     "garnets compare": "movi.experiments.garnets:Compare",
     "garnets assumption": "movi.experiments.garnets:Assumption",
     "garnets bounds": "movi.experiments.garnets:Bounds",
@@ -323,7 +431,7 @@ def _one_line(box: str) -> str:
     return f"{text}; did you mean {meant[1]}?" if meant else text
 
 
-def perform(words: str, chosen: Any) -> None:
+def perform(chosen: Any) -> None:
     """Run a command; an experiment is computed, written, drawn, and judged or described."""
     if not hasattr(chosen, "compute"):
         chosen.execute()
@@ -332,7 +440,7 @@ def perform(words: str, chosen: Any) -> None:
 
     path = chosen.compute(progress=True)
     print(f"written      {path}")
-    files, remarks = draw(path.parent, f"movi {words}")
+    files, remarks = draw(path.parent, chosen.made_by)
     print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
     for said in remarks:
         print(f"\n{said.heading}\n  {said.seen}")
@@ -341,34 +449,34 @@ def perform(words: str, chosen: Any) -> None:
 def main(argv: Sequence[str] | None = None) -> int:
     """Entry point of ``movi``; the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    if arguments == ["--version"]:
-        print(f"movi {__version__}")
-        return 0
     words = ""
     try:
         with listening():
-            words, chosen = parse(arguments)
-            perform(words, chosen)
+            if arguments == ["--version"]:
+                print(f"movi {__version__}")
+            else:
+                words, chosen = parse(arguments)
+                perform(chosen)
+            sys.stdout.flush()
     except UserError as error:
-        print(f"movi: {error}", file=sys.stderr)
-        return 2
+        return _end(str(error), 2)
     except ToleranceMissed as missed:
-        print(f"movi: {missed}", file=sys.stderr)
-        return 3
+        return _end(str(missed), 3)
     except Interrupted as stop:
-        print(f"movi: {stop}", file=sys.stderr)
-        return 128 + stop.signal
+        return _end(str(stop), 128 + stop.signal)
     except KeyboardInterrupt:
-        print("movi: interrupted", file=sys.stderr)
-        return 130
+        return _end("interrupted", 130)
     except BrokenPipeError:
         sys.stderr.close()
         return 141
     except OSError as error:  # the system's word about a path: too long, no permission, a full disk
         named = f"{error.filename}: " if error.filename else ""
-        print(f"movi: {one_line(f'{named}{error.strerror or error}')}", file=sys.stderr)
-        return 2
+        return _end(f"{named}{error.strerror or error}", 2)
     except MemoryError:
-        print(f"movi: {words}: not enough memory", file=sys.stderr)
-        return 2
+        return _end(f"{words}: not enough memory", 2)
     return 0
+
+
+def _end(line: str, status: int) -> int:
+    print(f"movi: {one_line(line)}", file=sys.stderr)
+    return status

@@ -5,6 +5,15 @@ from typing import Any
 LONGEST = 290  # characters of a line, so that with the program's name it has at most 300
 
 
+def plain(text: str) -> str:
+    """A text on one line, without what a terminal would take for a command.
+
+    >>> plain("a\\x1b[2Jb\\nc")
+    'a [2Jb c'
+    """
+    return "".join(c if c.isprintable() else " " for c in text)
+
+
 def one_line(text: str, most: int = LONGEST) -> str:
     """A text on one line; of a long one the middle is left out.
 
@@ -14,7 +23,7 @@ def one_line(text: str, most: int = LONGEST) -> str:
     >>> one_line("label: " + 5000 * "x" + ", expected a short one", 60)
     'label: xxxxxxxxxxxxxxxxxxxxxxxxxxxxx …  expected a short one'
     """
-    text = "".join(c if c.isprintable() else " " for c in text)
+    text = plain(text)
     head = most * 3 // 5
     return text if len(text) <= most else f"{text[:head]} … {text[head + 3 - most :]}"
 
@@ -40,6 +49,10 @@ class MissingExtra(UserError):
             f"{what} needs the extra `{extra}`: pip install 'momentum-rl[{extra}]' "
             f"(in a clone: '.[{extra}]')"
         )
+
+
+class NoRoom(UserError):
+    """More memory or disk than there is."""
 
 
 class Unwritable(UserError):

@@ -2,9 +2,11 @@
 
 Two kinds of paths are written. One the user named (``--out``): a link there is followed, and what
 is replaced is a regular file or nothing. And names of our own in a directory, which somebody may
-have sent: a link there is replaced itself, so that nothing is written outside.
+have sent: nothing is written outside. A file that is a link is replaced itself, one that is written
+in place is refused, and so is a directory that is a link.
 """
 
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -55,6 +57,23 @@ def check_replaceable(path: Path) -> None:
     there = _kind(path, follow=False)
     if there not in ("", "a file", "a link"):
         raise Unwritable(f"{path}: is {there}, expected a file")
+
+
+def check_own_directory(path: Path, within: Path) -> None:
+    """Raises if a directory of our own, or one on the way there, is a link or a file."""
+    for here in (*reversed(path.relative_to(within).parents), path.relative_to(within)):
+        there = _kind(within / here, follow=here == Path())
+        if there not in ("", "a directory"):
+            raise Unwritable(f"{within / here}: is {there}, expected a directory")
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Opens a name of our own, to be written in place: follows no link and waits for no pipe."""
+    number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
+    if stat.S_ISREG(os.fstat(number).st_mode):
+        return number
+    os.close(number)
+    raise OSError(errno.EINVAL, "is no file", str(path))
 
 
 _KINDS = {

@@ -33,6 +33,7 @@ def module_of(name: str, what: str) -> str:
 def import_trusted(module: str, trust: Collection[str], what: str) -> ModuleType:
     """A module, imported; one in the working directory too, after everything that is installed.
 
+    Only while it is imported: else whatever a library looks for in vain would be found there later.
     ``what`` names it, in the line that refuses a module that is not in ``trust``.
     """
     if module not in trust:
@@ -41,10 +42,13 @@ def import_trusted(module: str, trust: Collection[str], what: str) -> ModuleType
             f"if you trust it, add --trust {module}"
         )
     here = str(Path.cwd())
-    if here not in sys.path:
+    if added := here not in sys.path:
         sys.path.append(here)
     try:
         return import_module(module)
     except Exception as error:  # a module of the user's may raise anything
         reason = f"{type(error).__name__}: {error}"
         raise UserError(f"{what}: the module {module!r} cannot be imported: {reason}") from None
+    finally:
+        if added and here in sys.path:
+            sys.path.remove(here)

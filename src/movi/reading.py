@@ -29,12 +29,15 @@ from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from movi.errors import UserError
+from movi.sizes import readable, require
 
 if TYPE_CHECKING:
     import numpy as np
 
 LARGEST = 2**20
 """Bytes of a file, where its reader names no other number."""
+LARGEST_TOML = 2**14
+"""Bytes of a text of TOML: Python's parser takes memory by the square of a dotted key's length."""
 LARGE = 256 * 2**20
 """Bytes of a file with a row per iteration: 100 times the metrics of the paper's runs."""
 TAIL = 100_000
@@ -63,22 +66,33 @@ def content(file: Path, largest: int = LARGEST, *, tail: bool = False) -> bytes:
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{file}: cannot be read: {reason}") from None
     if len(found) > largest:
-        raise UserError(f"{file}: larger than {largest / 2**20:g} MB, expected a smaller file")
+        raise UserError(f"{file}: larger than {readable(largest)}, expected a smaller file")
     return found
 
 
 def text(file: Path, largest: int = LARGEST) -> str:
     """The text of a file."""
     try:
-        return content(file, largest).decode("utf-8-sig")
+        found = content(file, largest).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{file}: not a text in UTF-8") from None
+    _require_room(found, str(file))
+    return found
+
+
+def _require_room(text: str, name: str) -> None:
+    """Raises if what a parser makes of a large text may not fit: of ``[],[],…``, of empty lines."""
+    if len(text) > LARGEST:
+        require(name, memory=28 * len(text) + 100 * text.count("\n"))
 
 
 def parsed(text: str, name: str, kind: str = "json") -> Any:
     """The content of a text in JSON or TOML."""
+    _require_room(text, name)
     try:
         if kind == "toml":
+            if len(text) > LARGEST_TOML:
+                raise ValueError(f"longer than {readable(LARGEST_TOML)}; JSON may be longer")
             data: Any = tomllib.loads(text, parse_float=_finite)
         else:
             data = json.loads(text, parse_float=_finite, parse_int=_whole, parse_constant=_finite)
@@ -231,6 +245,7 @@ def tensors(file: Path) -> "tuple[dict[str, str], dict[str, np.ndarray]]":
 
     if not file.is_file():
         raise UserError(f"{file}: no such file")
+    require(str(file), memory=file.stat().st_size)
     try:
         with safe_open(file, framework="numpy") as opened:
             texts = dict(opened.metadata() or {})

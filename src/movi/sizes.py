@@ -4,7 +4,7 @@ import os
 import shutil
 from pathlib import Path
 
-from movi.errors import UserError
+from movi.errors import NoRoom
 
 
 def readable(size: int) -> str:
@@ -48,14 +48,14 @@ def require(name: str, *, memory: int = 0, disk: int = 0, directory: Path | None
     """
     available = available_memory()
     if memory > available:
-        raise UserError(
+        raise NoRoom(
             f"{name}: needs {readable(memory)}, only {readable(available)} of memory are available"
         )
     if directory is not None:
-        held = sum(file.stat().st_size for file in directory.glob("*"))
+        held = sum(file.lstat().st_size for file in directory.glob("*"))
         there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
         free = shutil.disk_usage(there).free
         if disk > free + held:
-            raise UserError(
+            raise NoRoom(
                 f"{name}: needs {readable(disk)}, only {readable(free)} are free in {there}"
             )

@@ -32,6 +32,7 @@ from types import MappingProxyType
 from typing import Any, Literal, NamedTuple
 
 import chex
+import jax
 import jax.numpy as jnp
 
 from movi.errors import UserError, check_fraction, check_positive
@@ -89,6 +90,18 @@ class Algorithm:
     tau: float = 0.0
     rho: float | None = None
     sweeps: int | None = 1
+
+    def __post_init__(self) -> None:
+        """Checks what can be wrong with a declaration."""
+        if "q" not in self.targets:
+            raise UserError(
+                f"targets: of {', '.join(self.targets) or 'nothing'}, expected one of q"
+            )
+        if self.preference not in self.targets:
+            names = ", ".join(self.targets)
+            raise UserError(f"preference: {self.preference!r}, expected one of {names}")
+        if self.lags < 1:
+            raise UserError(f"lags: {self.lags}, expected at least 1")
 
     def kind(self, name: str) -> Value:
         """What the values of a table or network are."""
@@ -222,12 +235,14 @@ def momentum(
     name: str | None = None,
     *,
     h_target: Literal["sample", "network"] = "sample",
+    h_value: Literal["same", "number"] = "same",
 ) -> Algorithm:
     """The algorithm with its policy read from h, the average of its values, instead of from q.
 
     h moves towards β h(s, a) + (1 − β) y, where y is what q moves towards (eq:movi, Ĥ). With
     ``h_target="network"`` y is the value Q(s, a) of the network as it is now, instead of a fresh
-    sample ("Leverage the Average", appendix E.2).
+    sample ("Leverage the Average", appendix E.2). With ``h_value="number"`` h is a number, the
+    average of the means, whatever the values of q are.
 
     >>> momentum(AVI).preference, momentum(AVI, "movi").name
     ('h', 'movi')
@@ -235,6 +250,8 @@ def momentum(
     Traceback (most recent call last):
     movi.errors.UserError: momentum: sql has no value that only evaluates its policy ...
     """
+    if not isinstance(algorithm, Algorithm):
+        raise UserError(f"momentum: {algorithm!r}, expected an Algorithm")
     if "h" in algorithm.targets:
         raise UserError(f"momentum: {algorithm.name} already has an average h, expected none")
     if not algorithm.evaluates or set(algorithm.targets) != {"q"}:
@@ -242,16 +259,24 @@ def momentum(
             f"momentum: {algorithm.name} has no value that only evaluates its policy (its q "
             "carries an average or a preference of its own), expected one such as avi or dqn"
         )
+    if not reads_preference(algorithm):
+        raise UserError(
+            f"momentum: {algorithm.name} reads its policy from q by name, so that momentum would "
+            "change nothing; expected targets that read values.preference or values.greedy"
+        )
     if h_target not in ("sample", "network"):
         raise UserError(f"h_target: {h_target!r}, expected 'sample' or 'network'")
+    if h_value not in ("same", "number"):
+        raise UserError(f"h_value: {h_value!r}, expected 'same' or 'number'")
     q, kind = algorithm.targets["q"], algorithm.kind("q")
+    own = kind if h_value == "same" else NUMBER
 
     def average(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
         if h_target == "network":
             y = values.current["q"][a]
         else:
             y = q.backup(values, a, r, discount, v, beta)
-        return kind.mixture(beta, values["h"][0][a], y)
+        return own.mixture(beta, values["h"][0][a], y if own == kind else kind.expectation(y))
 
     return replace(
         algorithm,
@@ -259,9 +284,32 @@ def momentum(
         targets=MappingProxyType({"q": q, "h": Target(q.bootstrap, average)}),
         preference="h",
         uses_beta=True,
-        kinds=MappingProxyType({"q": kind, "h": kind}),
+        kinds=MappingProxyType({n: k for n, k in (("q", kind), ("h", own)) if k != NUMBER}),
         reads_current=algorithm.reads_current or h_target == "network",
     )
+
+
+def reads_preference(algorithm: Algorithm) -> bool:
+    """Whether a target reads its policy from the preference, as its trace tells."""
+    q = algorithm.targets["q"]
+    if q.bootstrap is greedy_value:  # known, without a trace
+        return True
+    targets = {**algorithm.targets, "own": q}
+    apart = replace(algorithm, targets=targets, preference="own", double=False)
+
+    def evaluate(own: Array, rows: dict[str, Array], current: dict[str, Array]) -> Any:
+        values = apart.at({**rows, "own": own}, current)
+        v = q.bootstrap(values)
+        return v, q.backup(values, 0, 0.0, 0.5, v, 0.5)
+
+    def row(name: str, *lags: int) -> Any:
+        return jax.ShapeDtypeStruct((*lags, 2, *apart.kind(name).shape), jnp.float32)
+
+    rows = {name: row(name, algorithm.lags) for name in algorithm.targets}
+    current = {name: row(name) for name in algorithm.targets}
+    traced = jax.make_jaxpr(evaluate)(row("own", algorithm.lags), rows, current).jaxpr
+    own = traced.invars[0]
+    return any(own is x for equation in traced.eqns for x in equation.invars)
 
 
 MOVI = momentum(AVI, "movi")
@@ -288,15 +336,25 @@ def smoothed_value_iteration(rho: float) -> Algorithm:
 def double(algorithm: Algorithm, name: str | None = None) -> Algorithm:
     """The algorithm with the policy of its targets read from the network as it is now.
 
-    ``double(DQN)`` is Double DQN: r + γ Q⁻(s', argmax Q(s')). In a table the network as it is now
+    ``double(AVI)`` is Double DQN: r + γ Q⁻(s', argmax Q(s')). In a table the network as it is now
     is the newest copy, so that nothing changes.
     """
+    if not reads_preference(algorithm):
+        raise UserError(f"double: {algorithm.name} reads no policy from a preference")
     return replace(
         algorithm,
         name=f"double-{algorithm.name}" if name is None else name,
         reads_current=True,
         double=True,
     )
+
+
+def distributional(kind: Value, name: str = "avi-distributional") -> Algorithm:
+    """AVI on values of another kind: C51 on atoms (``Categorical``), QR-DQN on quantiles.
+
+    r + γ Z(s', a*), with a* greedy for the mean of Z.
+    """
+    return replace(AVI, name=name, kinds=MappingProxyType({"q": kind}))
 
 
 def speedy_q_learning(sign: Literal["sql", "printed"] = "sql") -> Algorithm:

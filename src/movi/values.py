@@ -140,7 +140,7 @@ class Categorical:
 
     def expectation(self, x: Array) -> Array:
         """⟨z, x⟩."""
-        return x @ self.atoms.astype(x.dtype)
+        return jnp.matmul(x, self.atoms.astype(x.dtype), precision=jax.lax.Precision.HIGHEST)
 
     def backup(self, r: Array, discount: Array, x: Array) -> Array:
         """Φ(r + γ z; x): each atom's mass, moved and split between the two atoms beside it.
@@ -148,7 +148,7 @@ class Categorical:
         Mass that leaves the support goes to its end; ``clipped`` says how much.
         """
         moved = r + discount * jnp.asarray(self.atoms, jnp.result_type(x))
-        return _triangles(moved, self) @ x
+        return jnp.matmul(_triangles(moved, self), x, precision=jax.lax.Precision.HIGHEST)
 
     def clipped(self, r: Array, discount: Array, x: Array) -> Array:
         """The share of the mass of r + γ X that is outside the support."""
@@ -212,11 +212,17 @@ class Quantile:
         return beta * x + (1 - beta) * y
 
     def distance(self, output: Array, y: Array, loss: Loss) -> Array:
-        """Σ_i mean_j |τ_i − 1{y_j < output_i}| loss(y_j − output_i): quantile regression."""
+        """Σ_i mean_j |τ_i − 1{y_j < output_i}| Huber(y_j − output_i): quantile regression.
+
+        Another ``loss`` would make something else of quantiles: it is for numbers and not used.
+        """
+        del loss
         levels = (np.arange(self.n) + 0.5) / self.n
         errors = y[..., None, :] - output[..., :, None]
         weights = jnp.abs(levels.astype(output.dtype)[:, None] - (errors < 0))
-        return jnp.sum(jnp.mean(jax.lax.stop_gradient(weights) * loss(errors), -1), -1)
+        small = jnp.minimum(jnp.abs(errors), 1)
+        huber = small * (jnp.abs(errors) - small / 2)
+        return jnp.sum(jnp.mean(jax.lax.stop_gradient(weights) * huber, -1), -1)
 
 
 NUMBER = Number()

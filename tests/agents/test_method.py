@@ -107,7 +107,7 @@ def test_each_network_has_its_own_structure_rate_and_way_of_following():
     moved = float(after.online["temperature"]["log"])
     np.testing.assert_allclose(moved, -(height.mean() + noise), atol=1e-5)
     np.testing.assert_allclose(metrics["height"], height.mean(), atol=1e-5)
-    assert mine.metrics == ("loss_critic", "loss_actor", "loss_temperature", "height")
+    assert mine.metrics == ("height", "loss_actor", "loss_critic", "loss_temperature")
     # The copy moves by its share at every update, and a synchronisation leaves it alone.
     copy = np.asarray(after.lagged["critic"]["out"]["kernel"], float)[0, :, 0]
     np.testing.assert_allclose(copy, w + POLYAK * (weights(after, "critic") - w), atol=1e-6)
@@ -191,7 +191,7 @@ def test_double_takes_the_action_from_the_online_network_and_the_value_from_the_
     data = Transition(
         s2[:, ::-1], np.array([[0, 1, 1, 0]]), np.ones((1, 4)), np.full((1, 4), 0.5), s2
     )
-    y = targets_of(algorithm, given, data, jnp.float32(0.25))[0]
+    y = targets_of(algorithm, given, data, jnp.float32(0.25))["q"].value
     chooser = tables["h" if name.startswith("momentum") else "q"][0]
     index = s2[0, :, 0].astype(int)
     expected = 1 + 0.5 * tables["q"][1][index, chooser[index].argmax(1)]
@@ -204,11 +204,12 @@ def test_h_averages_the_value_of_the_online_network_where_it_is_asked_to():
     s = np.array([[[1.0], [2.0]]])
     a = np.array([[0, 1]])
     data = Transition(s, a, np.full((1, 2), 9.0), np.full((1, 2), 0.5), s)
-    _, h = targets_of(algorithm, given, data, jnp.float32(0.25))
+    h = targets_of(algorithm, given, data, jnp.float32(0.25))["h"].value
     expected = 0.25 * tables["h"][1][[1, 2], a[0]] + 0.75 * tables["q"][0][[1, 2], a[0]]
     np.testing.assert_allclose(h, expected, rtol=1e-6)
 
 
 def test_networks_are_built_for_the_values_of_each():
-    made = regression(options_of("momentum-dqn").algorithm()).build(NetworkSpec("mlp"), SPACES)
-    assert {name: module.shape for name, module in made.items()} == {"q": (), "h": ()}
+    algorithm = options_of("momentum-c51", {"atoms": 7, "h_value": "number"}).algorithm()
+    made = regression(algorithm).build(NetworkSpec("mlp"), SPACES)
+    assert {name: module.shape for name, module in made.items()} == {"q": (7,), "h": ()}

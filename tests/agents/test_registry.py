@@ -36,6 +36,10 @@ def test_the_registry_has_what_the_paper_and_its_conclusion_name():
         "munchausen-dqn",
         "momentum-double-dqn",
         "momentum-munchausen-dqn",
+        "c51",
+        "qr-dqn",
+        "momentum-c51",
+        "momentum-qr-dqn",
     ]
     assert {name: title_of(name) for name in names()[:4]} == {
         "dqn": "DQN",
@@ -65,13 +69,17 @@ def test_the_defaults_are_the_published_ones():
         ("munchausen-dqn", {"alpha": 1.5}, r"alpha: 1.5, expected a number in \[0, 1\]"),
         ("munchausen-dqn", {"tau": 0}, "tau: 0, expected a number above 0"),
         ("munchausen-dqn", {"tau": "hot"}, "tau: 'hot', expected a finite number"),
-        ("munchausen-dqn", {"floor": 1.0}, "floor: 1.0, expected a number of at most 0"),
+        ("munchausen-dqn", {"floor": 1.0}, "floor: 1.0, expected a finite number of at most 0"),
         ("munchausen-dqn", {"beta": 1.0}, "munchausen-dqn has no 'beta', expected some of alpha, "),
         ("deep-dpp", {"eta": -1.0}, "eta: -1.0, expected a number above 0"),
         ("deep-dpp", {"form": "cosine"}, "form: 'cosine', expected one of log-sum-exp, boltzmann"),
         ("momentum-dqn", {"beta": 1.0}, r"beta: 1.0, expected a number in \[0, 1\)"),
+        ("c51", {"atoms": 1}, "atoms: 1, expected an integer from 2"),
+        ("c51", {"v_min": 5.0, "v_max": 5.0}, r"v_min: 5.0, expected less than v_max \(5.0\)"),
+        ("qr-dqn", {"quantiles": 0}, "quantiles: 0, expected an integer from 1"),
+        ("momentum-c51", {"h_value": "both"}, "h_value: 'both', expected one of same, number"),
         ("dqn", {"tau": 1.0}, "dqn has no 'tau', expected none"),
-        ("dqn", options.DeepDPP(), "options: those of DeepDPP, expected DQN for dqn"),
+        ("dqn", options.DeepDPP(), "options: of DeepDPP, expected those of dqn"),
     ],
 )
 def test_an_option_that_is_unknown_or_out_of_range_is_one_line(name, given, says):
@@ -159,9 +167,10 @@ def test_a_module_that_has_no_such_algorithm_is_one_line(module, name, says):
 
 
 def test_options_of_an_unknown_algorithm_are_kept_as_they_are():
-    config = Config("theirs", "x", options={"lambda": 0.5, "sizes": [1, 2]})
+    theirs = {"lambda": 0.5, "sizes": [1, 2], "more": {"a": None}}
+    config = Config("theirs", "x", options=theirs)
     assert Config.from_json(config.to_json()) == config
-    assert config.options.to_json() == {"lambda": 0.5, "sizes": [1, 2]}
+    assert config.options.to_json() == theirs
     assert hash(config)
 
 
@@ -199,6 +208,86 @@ def test_a_wrong_name_or_option_on_the_command_line_is_one_line(arguments, says,
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert says in said
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["dqn", "--env", "x", "--preset", "c51"],
+        ["--preset", "c51", "dqn", "--env", "x"],
+        ["--out", "c51", "--env", "x", "dqn"],
+        ["--timeouts-are-terminal", "dqn", "--env", "x"],
+    ],
+)
+def test_the_algorithm_is_found_among_words_in_any_order(arguments):
+    _, command = cli.parse(["train", *arguments])
+    assert (command.algorithm, command.options) == ("dqn", options.DQN())
+
+
+def test_a_preset_sets_the_atoms_from_python_as_on_the_command_line():
+    _, command = cli.parse(["train", "c51", "--env", "CartPole-v1"])
+    assert command.options == Config("c51", "CartPole-v1").options == options.C51(201, -100, 100)
+    minatar = Config("momentum-c51", "MinAtar/Breakout", preset="minatar")
+    assert (minatar.options.atoms, minatar.options.v_max) == (51, 100.0)
+    assert Config("dqn", "x").replace(algorithm="c51").options.atoms == 201
+    assert Config("c51", "x", options={"atoms": 7}).options == options.C51(7, -100, 100)
+    assert Config("c51", "x", preset="paper").options == options.C51(51, -10, 10)
+
+
+@dataclass(frozen=True)
+class Colliding(options.Options):
+    gamma: float = 0.5
+
+    def algorithm(self):
+        return AVI
+
+
+@dataclass(frozen=True)
+class Needy(options.Options):
+    weight: float
+
+    def algorithm(self):
+        return AVI
+
+
+@dataclass(frozen=True)
+class Typo(options.Options):
+    def algoritm(self):
+        return AVI
+
+
+class Bare(options.Options):
+    def algorithm(self):
+        return AVI
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda: register("needy", Needy), "Needy.weight has no default"),
+        (lambda: register("typo", Typo), r"Typo has no algorithm\(\)"),
+        (lambda: register("bare", Bare), "Bare, expected a dataclass of movi.Options"),
+        (lambda: register("", AVI), "algorithm: '', expected a name"),
+        (lambda: Config(["dqn"], "x"), r"algorithm: \['dqn'\], expected a name"),
+        (lambda: Config("dqn", "x", options=3), "options: 3, expected the options of dqn"),
+        (lambda: options.DeepDPP(eta="x"), "eta: 'x', expected a number"),
+        (lambda: Config("dqn", "x").replace(stpes=3), "dqn has no 'stpes'"),
+    ],
+)
+def test_a_mistake_in_a_declaration_is_one_line(make, says):
+    with pytest.raises(UserError, match=says):
+        make()
+
+
+def test_an_option_may_not_have_the_name_of_a_config_field():
+    register("colliding", Colliding)
+    with pytest.raises(UserError, match="gamma of colliding is a config's field"):
+        Config("colliding", "x")
+
+
+def test_options_and_single_ones_can_be_replaced_together():
+    config = Config("momentum-dqn", "x").replace(options={"beta": 0.3}, kappa=3)
+    assert (config.options.beta, config.options.kappa) == (0.3, 3)
 
 
 @dataclass(frozen=True)

@@ -224,7 +224,7 @@ def test_a_command_line_spells_every_option_out(tmp_path):
         ("compare", {"schemes": ()}, "schemes: none, expected at least one"),
         ("compare", {"discount": 1.0}, "discount of MDP 0: 1.0, expected a number in [0, 1)"),
         ("compare", {"mdps": 0}, "count: 0, expected at least 1"),
-        ("assumption", {"iterations": (3, 0)}, "iteration: 0, expected at least 1"),
+        ("assumption", {"iterations": (3, 0)}, "iterations: 0, expected at least 1"),
         ("assumption", {"iterations": ()}, "iterations: none, expected at least one j"),
         ("assumption", {"restarts": 0}, "restarts: 0, expected at least 1"),
         ("assumption", {"lengths": ()}, "lengths: (), expected integers of at least 0"),
@@ -254,3 +254,18 @@ def test_a_place_that_is_no_directory_is_refused_before_any_work(name, tmp_path,
     line = refusal(kind(out=tmp_path / "file" / "in", **SMALL, **options).compute)
     assert line == f"out: {tmp_path / 'file'} is a file, expected a directory"
     assert (tmp_path / "file").read_text() == "mine"
+
+
+def test_the_schemes_are_compared_on_another_family_and_described(tmp_path):
+    from movi.reports import draw
+
+    experiment = Compare(out=tmp_path, mdps=2, iterations=30, family="queue", size=4, samples=0)
+    path = experiment.compute()
+    assert path.name == "compare_queue.csv"
+    files, remarks = draw(tmp_path, experiment.made_by)
+    assert {file.stem for file in files} == {"schemes_queue"}
+    assert remarks[0].heading.startswith("Seen: Does averaging win")
+    rows = path.read_text().splitlines()
+    assert rows[0].startswith("scheme,iteration,l1_mean")
+    # Exact value iteration on five states is optimal long before its end.
+    assert rows[30].startswith("avi,30,0,")

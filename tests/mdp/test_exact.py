@@ -8,8 +8,10 @@ import quantecon.markov
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import movi.mdp.certificates
 import movi.mdp.exact
+import movi.mdp.methods
+import movi.mdp.operators
+import movi.mdp.sweeps
 from movi.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, weighted_norm
 from tests.oracles import (
     dense_kernel,
@@ -28,6 +30,7 @@ def path(request, monkeypatch):
     """Both ways to an answer, whatever the size of the problem."""
     if request.param == "matrix-free":
         monkeypatch.setattr(movi.mdp.exact, "DIRECT", 0)
+        monkeypatch.setattr(movi.mdp.methods, "DIRECT", 0)
     return request.param
 
 
@@ -95,12 +98,12 @@ def test_the_matrix_free_answer_reaches_the_tolerance_it_was_asked_for(
 ):
     mdp = random_mdp(seed, 12, 3, 2, discount)
     exact = optimum(mdp).q
-    monkeypatch.setattr(movi.mdp.exact, "DIRECT", 0)
+    monkeypatch.setattr(movi.mdp.methods, "DIRECT", 0)
     loose, tight = optimum(mdp, tolerance=1e-2), optimum(mdp, tolerance=tolerance)
     for answer, goal in ((loose, 1e-2), (tight, tolerance)):
         assert answer.bound <= goal
         assert np.abs(answer.q - exact).max() <= answer.bound + tolerance
-    assert loose.bound > tight.bound
+    assert loose.bound >= tight.bound
 
 
 @pytest.mark.parametrize("direct", [1000, 0], ids=["direct", "matrix-free"])
@@ -130,11 +133,11 @@ def test_the_certificate_of_any_values_bounds_their_error():
     truth = optimal_q(mdp)
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
-        device = movi.mdp.exact.union(mdp)
+        device = movi.mdp.operators.pairwise(mdp)
         for scale in (0.0, 0.1, 10.0, 1000.0):
             v = jnp.asarray(truth.max(1) + scale * rng.normal(size=6))
             backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
-            q, bound = movi.mdp.certificates.certify(device, v, backed_up)
+            q, bound = movi.mdp.sweeps.certify(device, v, backed_up)
             error = np.abs(np.asarray(q) - truth).max()
             assert error <= bound
             assert scale == 0 or error > bound / 100  # and it is not an empty promise
@@ -145,7 +148,7 @@ def test_a_constant_shift_of_the_values_costs_the_certificate_nothing():
     with jax.enable_x64(True):
         v = jnp.asarray(optimal_q(mdp).max(1) + 1000.0)
         backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
-        q, bound = movi.mdp.certificates.certify(movi.mdp.exact.union(mdp), v, backed_up)
+        q, bound = movi.mdp.sweeps.certify(movi.mdp.operators.pairwise(mdp), v, backed_up)
     assert bound < 1e-8
     np.testing.assert_allclose(q, optimal_q(mdp), rtol=0, atol=1e-8)
 
@@ -171,12 +174,14 @@ def test_the_value_of_policies_is_a_dense_inverse(path, states, actions, branchi
     np.testing.assert_allclose(policy_values(mdp, policies[3]), q[3], rtol=0, atol=2e-10)
 
 
-def test_more_policies_than_fit_in_one_call_have_the_same_values(monkeypatch):
-    mdp = random_mdp(2, 7, 3, 4)
-    policies = np.random.default_rng(0).integers(0, 3, (9, 7))
+def test_a_policys_values_are_the_same_bits_in_any_company(monkeypatch):
+    mdp = random_mdp(2, 30, 4, 4)
+    policies = np.random.default_rng(0).integers(0, 4, (9, 30))
     together = policy_values(mdp, policies)
-    monkeypatch.setattr(movi.mdp.exact, "_SYSTEMS", 2 * 7**2)
-    np.testing.assert_allclose(policy_values(mdp, policies), together, rtol=0, atol=1e-13)
+    np.testing.assert_array_equal(policy_values(mdp, policies[2]), together[2])
+    np.testing.assert_array_equal(policy_values(mdp, policies[3:]), together[3:])
+    monkeypatch.setattr(movi.mdp.exact, "_SYSTEMS", 2 * 30**2)
+    np.testing.assert_array_equal(policy_values(mdp, policies), together)
 
 
 def test_a_policy_that_is_asked_for_twice_is_evaluated_once(monkeypatch):

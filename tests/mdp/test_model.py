@@ -132,7 +132,6 @@ SPOILED_CELLS = [
     ("successors", 2**40, str(2**40)),
     ("rewards", np.nan, "nan"),
     ("rewards", np.inf, "inf"),
-    ("rewards", -np.inf, "-inf"),
 ]
 
 
@@ -183,9 +182,9 @@ def test_a_discount_outside_zero_to_one_is_refused(discount):
         ("successors", (3, 2, 0)),
         ("probabilities", (3, 2, 3)),
         ("probabilities", (3, 4)),
-        ("rewards", (3,)),
+        ("rewards", (2,)),
         ("rewards", (2, 3)),
-        ("rewards", (3, 2, 2)),
+        ("rewards", (3, 2, 4)),
         ("discount", (1,)),
         ("discount", (3,)),
     ],

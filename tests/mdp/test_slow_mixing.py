@@ -8,7 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import movi.mdp.certificates
+import movi.mdp.evaluation
 import movi.mdp.exact
+import movi.mdp.methods
 import movi.mdp.sparse
 from movi.errors import ToleranceMissed
 from movi.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, resolvent
@@ -150,19 +152,27 @@ def test_the_first_slippery_grid_that_went_wrong_is_right():
     assert answer.q.max() <= answer.bound
 
 
+def no_further(mdp, policy, v, *_, **__):
+    """An evaluation that brings nothing."""
+    return movi.mdp.evaluation.Evaluation(np.asarray(v), np.inf)
+
+
 def test_without_sparse_systems_sweeps_go_on_until_the_tolerance(monkeypatch):
     monkeypatch.setattr(movi.mdp.sparse, "_FILL", 0)
     mdp = grid(36, 0.999, walls=0.25)  # an enclosed cell keeps the span: it falls by γ a sweep
-    answer = optimum(mdp, tolerance=1e-5)
+    answer = optimum(mdp, tolerance=1e-5, method="mpi")
     assert answer.converged
     assert np.abs(answer.q - optimal(mdp, answer.policy)).max() <= answer.bound
+    monkeypatch.setattr(movi.mdp.exact, "evaluate", no_further)
     q = policy_values(mdp, answer.policy, tolerance=1e-5)
     assert np.abs(q - resolved(mdp, answer.policy, mdp.rewards)).max() <= 1e-5
 
 
 def test_without_patience_the_miss_is_said_and_the_best_is_returned(monkeypatch):
-    for name, value in (("_PATIENCE", 40), ("_IMPROVEMENTS", 20), ("_SWEEPS", 20)):
+    for name, value in (("_PATIENCE", 40), ("_SWEEPS", 20), ("evaluate", no_further)):
         monkeypatch.setattr(movi.mdp.exact, name, value)
+    monkeypatch.setattr(movi.mdp.methods, "PATIENCE", 20)
+    monkeypatch.setattr(movi.mdp.methods, "evaluate", no_further)
     monkeypatch.setattr(movi.mdp.sparse, "_FILL", 0)
     mdp = grid(36, 0.999)
     few = optimum(mdp, tolerance=1e-6)
@@ -186,15 +196,15 @@ def test_without_patience_the_miss_is_said_and_the_best_is_returned(monkeypatch)
 
 def test_the_answer_is_the_best_found_and_not_the_last(monkeypatch):
     """On an open grid the bound of modified policy iteration rises before it falls."""
-    monkeypatch.setattr(movi.mdp.sparse, "_FILL", 0)
-    monkeypatch.setattr(movi.mdp.exact, "_IMPROVEMENTS", 1)
     mdp, bounds = grid(36, 0.999), []
     for patience in (1, 4, 16):
-        monkeypatch.setattr(movi.mdp.exact, "_PATIENCE", patience)
-        bounds.append(float(optimum(mdp, tolerance=1e-6).bound))
+        monkeypatch.setattr(movi.mdp.methods, "_LOOKS", 1)
+        monkeypatch.setattr(movi.mdp.methods, "PATIENCE", patience)
+        bounds.append(float(optimum(mdp, tolerance=1e-6, method="mpi").bound))
     assert bounds == sorted(bounds, reverse=True)
-    monkeypatch.setattr(movi.mdp.exact, "_IMPROVEMENTS", 16)
-    assert bounds[-1] < float(optimum(mdp, tolerance=1e-6).bound)  # of the last of the 16
+    run = movi.mdp.methods._Run(mdp, movi.mdp.certificates.Aim(1e-6, True))
+    last = [run.to(np.zeros(mdp.states), n, 8).bound for n in (1, 2, 4, 8, 16)]
+    assert run.found("mpi").state.bound == min(last) < max(last)
 
 
 def test_a_tolerance_below_rounding_ends_at_once_as_near_as_it_can(monkeypatch):

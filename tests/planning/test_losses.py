@@ -56,15 +56,21 @@ def test_a_tiny_loss_is_not_lost_in_rounding():
     assert losses.sup[0] == pytest.approx(0.99 * 2.0**-40 / 0.01, rel=1e-2)
 
 
-def test_a_small_buffer_does_not_change_losses(monkeypatch):
-    mdp = random_mdp(1, 7, 3, 3)
-    policies = np.random.default_rng(0).integers(0, 3, (9, 7))
+def test_a_policys_losses_are_the_same_bits_in_any_company(path, monkeypatch):
+    mdp = garnet(30, 4, 4, seed=1) if path == "direct" else random_mdp(1, 7, 3, 3)
+    policies = np.random.default_rng(0).integers(0, mdp.actions, (40, mdp.states))
     q = optimum(mdp).q
     together = policy_losses(mdp, q, policies)
-    monkeypatch.setattr(movi.planning.losses, "_SYSTEMS", 2 * 7**2)
-    apart = policy_losses(mdp, q, policies)
-    np.testing.assert_allclose(apart.l1, together.l1, rtol=1e-12)
-    np.testing.assert_allclose(apart.sup, together.sup, rtol=1e-12)
+
+    def assert_same(losses, some):
+        np.testing.assert_array_equal(losses.l1, together.l1[some])
+        np.testing.assert_array_equal(losses.sup, together.sup[some])
+
+    for some in (slice(0, 1), slice(5, 6), slice(2, 4), slice(3, 40), slice(None, None, -1)):
+        assert_same(policy_losses(mdp, q, policies[some]), some)
+    for systems in (1, 2, 7):
+        monkeypatch.setattr(movi.planning.losses, "_SYSTEMS", systems * mdp.states**2)
+        assert_same(policy_losses(mdp, q, policies), slice(None))
 
 
 def test_each_distinct_policy_is_evaluated_once(monkeypatch):

@@ -241,5 +241,5 @@ def test_value_iteration_ends_where_rounding_stops_it_above_the_floor():
 
 def test_the_bar_of_a_solve_ends_at_its_end(mdp, monkeypatch, capsys):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True, raising=False)
-    solution = solve(mdp, progress=True)
+    solution = solve(mdp, "avi", progress=True)
     assert f"{solution.iterations}/{solution.iterations}\x1b" in capsys.readouterr().err

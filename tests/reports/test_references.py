@@ -6,10 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from synthetic_runs import MOMENTUM, SEEDS, scores_of
 
 from movi.errors import UserError
+from movi.experiments.atari import GAMES
 from movi.reports.gathering import published_results
-from movi.reports.references import read_reference, read_references
+from movi.reports.references import Reference, read_reference, read_references
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "dopamine_dqn_20games.csv"
 
@@ -97,6 +99,44 @@ def test_the_same_curves_twice_and_no_file_are_refused(tmp_path: Path) -> None:
         read_references([tmp_path / "a.csv"] * 2)
     with pytest.raises(UserError, match=r"absent\.csv: cannot be read: No such file"):
         read_references([tmp_path / "absent.csv"])
+
+
+def published(file: Path, iterations: int = 20) -> Reference:
+    """Two variants on the 20 games as a CSV: a late one, an iteration shorter, with known gains.
+
+    The late one is above the other by its gain times |the other's area over what both have|.
+    """
+    rows = [HEADER]
+    for game in GAMES:
+        for seed in range(SEEDS):
+            base = scores_of(game, seed, 0.0, iterations)
+            common = scores_of(game, 2, 0.0, iterations)[:-1].mean()
+            late = base[:-1] + MOMENTUM[game] * abs(common)
+            for variant, scores in (("early", base), ("late", late)):
+                rows += [
+                    f"{game},{variant},{seed},{i},{x!r}\n" for i, x in enumerate(scores.tolist())
+                ]
+    file.write_text("".join(rows))
+    found = read_references([file])
+    assert found is not None
+    return found
+
+
+def test_the_bars_of_published_variants_show_improvements_known_beforehand(tmp_path: Path) -> None:
+    from movi.reports.deep_figures import improvement
+
+    results = published_results(published(tmp_path / "curves.csv"))
+    assert results is not None
+    figure = improvement(results, "late")
+    assert figure is not None
+    values = {game: bar.value for game, bar in figure.bars[0].games.items()}
+    assert values == pytest.approx(MOMENTUM, abs=1e-9)
+    # (15 · 0.4 + 3.3 + 0 − 3 · 0.1)/20 = 0.45. Over all 20 iterations of the other, whose last is
+    # its highest, every one of these would be lower.
+    assert figure.bars[0].mean == pytest.approx(0.45)
+    comparison = results.comparisons["late"]
+    assert (comparison.improved.value, comparison.median.value) == (16, pytest.approx(0.4))
+    assert "20 to 19" in results.protocol or "19 to 20" in results.protocol
 
 
 def test_the_bars_of_published_variants_show_the_known_improvement() -> None:

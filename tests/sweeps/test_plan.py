@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from movi.errors import UserError
 from movi.sizes import require
 from movi.sweeps.matrix import Variant, cross, jobs_of
-from movi.sweeps.needs import Needs, computed
+from movi.sweeps.needs import Footprint, computed
 from movi.sweeps.plan import PROCESS, fitted, grouped, shares
 from movi.sweeps.ray_cluster import planned
 
@@ -19,7 +19,7 @@ SWEEP = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], ra
 
 
 def needs(replay, fused=True):
-    return (Needs(replay, replay, 2 * replay, MB, fused),) * 2
+    return (Footprint(replay, replay, 2 * replay, MB, fused),) * 2
 
 
 @given(st.integers(1, 64), st.integers(1, 100))
@@ -104,7 +104,7 @@ def test_without_a_number_there_are_as_many_workers_as_fit(monkeypatch):
 
 
 def test_a_replay_in_files_may_be_larger_than_the_memory():
-    mapped = (Needs(7_000 * MB, 0, 8_000 * MB, MB, False),) * 2
+    mapped = (Footprint(7_000 * MB, 0, 8_000 * MB, MB, False),) * 2
     memory = 3 * (PROCESS + 1_000 * MB)
     assert fitted(SWEEP, mapped, 3, memory=memory).workers == 3
     assert fitted(SWEEP, mapped, None, memory=memory).workers == 1

@@ -59,15 +59,36 @@ def test_export_writes_a_file_that_acts(run, tmp_path):
     assert main(["evaluate", str(file), "--episodes", "1"]) == 0
 
 
-def test_record_writes_a_video_of_the_episode(run, tmp_path, capsys):
+def test_record_writes_a_video_of_the_episode_and_complains_of_nothing(
+    run, tmp_path, capfd, recwarn
+):
     imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
     pytest.importorskip("pygame")
     file = tmp_path / "play.mp4"
+    before = dict(os.environ)
     assert main(["record", str(run), "--out", str(file), "--epsilon", "0.5"]) == 0
-    score = float(capsys.readouterr().out.split()[-1])
+    out, err = capfd.readouterr()
+    assert err == ""  # of a sound device or a window that is not there, for instance
+    assert [str(warning.message) for warning in recwarn if "fork" in str(warning.message)] == []
+    assert dict(os.environ) == before
     frames, _ = imageio_ffmpeg.count_frames_and_secs(str(file))
-    assert frames == score + 1  # CartPole pays 1 a step, and the first frame is before any
+    assert frames == float(out.split()[-1]) + 1  # CartPole pays 1 a step; one frame is before any
     assert [path.name for path in tmp_path.iterdir()] == ["play.mp4"]
+
+
+def test_a_video_that_ffmpeg_cannot_write_is_one_line_and_no_file(
+    run, tmp_path, capfd, monkeypatch
+):
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    pytest.importorskip("pygame")
+    program = tmp_path / "ffmpeg"
+    program.write_text("#!/bin/sh\necho 'av_write_frame: No space left' >&2\nexit 1\n")
+    program.chmod(0o755)
+    monkeypatch.setattr(imageio_ffmpeg, "get_ffmpeg_exe", lambda: str(program))
+    assert main(["record", str(run), "--out", str(tmp_path / "play.mp4")]) == 2
+    line = "out: ffmpeg could not write the video: av_write_frame: No space left\n"
+    assert capfd.readouterr().err.endswith(line)
+    assert [path.name for path in tmp_path.iterdir()] == ["ffmpeg"]
 
 
 def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
@@ -79,7 +100,8 @@ def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
     )
     config = read_config(tmp_path / "r")
     assert (config.preset, config.optimiser, config.update_period) == ("paper", "rmsprop", 4)
-    assert (config.batch_size, config.replay_capacity, config.sign) == (8, 500, "printed")
+    assert (config.batch_size, config.replay_capacity) == (8, 500)
+    assert config.options.sign == "printed"
 
 
 @pytest.mark.parametrize(
@@ -140,10 +162,15 @@ def test_the_help_of_train_says_every_fields_meaning_and_paper_value(capsys):
         main(["train", "--help"])
     text = " ".join(capsys.readouterr().out.replace("│", " ").split())
     for field in fields(Config):
-        if field.name != "algorithm":
+        if field.name not in ("algorithm", "options"):
             assert f"--{field.name.replace('_', '-')} " in text.replace(",", " ")
     assert "F: agent steps per update (paper: 4)" in text
-    assert text.count("(paper") + text.count("(appendix") > 15
+    assert text.count("(paper") > 10
+    with pytest.raises(SystemExit):
+        main(["train", "momentum-dqn", "--help"])
+    text = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "--kappa" in text
+    assert "β of the constant schedule (appendix: 0.1, 0.5, 0.9)" in text
 
 
 def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path):

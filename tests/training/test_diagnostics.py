@@ -6,6 +6,7 @@ import pytest
 from movi.agents.registry import names
 from movi.training.config import Config
 from movi.training.train import train
+from movi.values import Categorical, Quantile
 from tests.training.diagnostics import DIAGNOSTICS, GAMMA, OneState, vector
 
 SETTINGS = {
@@ -26,23 +27,34 @@ SETTINGS = {
 
 
 # The average takes its time to agree that equal actions are equal, the more so the larger α.
-SOONER = {"alpha": 0.5, "beta_schedule": "constant", "beta": 0.5}
-FAST = ("dqn", "momentum-dqn", "deep-sql", "deep-dpp", "momentum-munchausen-dqn")
+HALF = {"beta_schedule": "constant", "beta": 0.5}
+SOONER = {"alpha": 0.5, **HALF}
+# Every value of the diagnostics is an atom, and no return leaves the support.
+ATOMS = {"atoms": 41, "v_min": -2.0, "v_max": 2.0}
+OPTIONS = {
+    "momentum-munchausen-dqn": SOONER,
+    "c51": ATOMS,
+    "momentum-c51": {**ATOMS, **HALF},  # mixed with where it began, by the schedule for longer
+    "qr-dqn": {"quantiles": 11},
+    "momentum-qr-dqn": {"quantiles": 11},
+}
+FAST = ("dqn", "momentum-dqn", "deep-sql", "deep-dpp", "momentum-munchausen-dqn", "momentum-c51")
 
 
 def algorithms(fast):
     """Every registered algorithm with its options; those that are not fast go to the slow suite."""
-    cases = [(name, SOONER if name == "momentum-munchausen-dqn" else {}) for name in names()] + [
+    cases = [(name, OPTIONS.get(name, {})) for name in names()] + [
         ("deep-dpp", {"eta": 10.0}),
         ("deep-dpp", {"eta": 10.0, "form": "boltzmann"}),
         ("momentum-dqn", {"h_target": "network"}),
+        ("momentum-c51", {**ATOMS, "h_value": "number"}),
     ]
     return [
         pytest.param(
             name,
             options,
             id="-".join([name, *map(str, options.values())]),
-            marks=() if name in fast and options in ({}, SOONER) else pytest.mark.slow,
+            marks=() if name in fast and options == OPTIONS.get(name, {}) else pytest.mark.slow,
         )
         for name, options in cases
     ]
@@ -66,6 +78,18 @@ def check_learned(result, observations, values, options):
             np.testing.assert_allclose(learned, values - less, atol=0.1)
         else:
             np.testing.assert_allclose(learned, values, atol=0.1)
+            check_distribution(result.agent, name, x, values)
+
+
+def check_distribution(agent, name, x, values):
+    """Returns are certain: all quantiles are equal, and all mass is at one atom (or beside it)."""
+    kind, found = agent.kinds.get(name), agent.distribution(x, name)
+    if isinstance(kind, Quantile):
+        np.testing.assert_allclose(found, np.repeat(values[..., None], kind.n, -1), atol=0.15)
+    elif isinstance(kind, Categorical):
+        near = np.abs(kind.atoms - values[..., None]) < 0.16
+        assert np.all((found * near).sum(-1) > 0.9)
+        np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
 
 
 @pytest.mark.parametrize(("algorithm", "options"), algorithms(FAST))

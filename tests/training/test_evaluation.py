@@ -12,10 +12,10 @@ from movi.envs.jax_env import HostedEnvironment
 from movi.envs.make import make_environment
 from movi.errors import UserError
 from movi.training.config import Config
+from movi.training.drive import evaluation_due
 from movi.training.evaluation import evaluate
-from movi.training.fused_train import train_seeds
 from movi.training.run_files import read_evaluations
-from movi.training.train import evaluation_due, train
+from movi.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, vector
 from tests.training.test_kills import TINY
 

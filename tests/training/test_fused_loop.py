@@ -7,10 +7,10 @@ import pytest
 from movi.envs import HostedEnvironment
 from movi.envs.gymnax_env import make_gymnax
 from movi.replay import UniformReplay, device
+from movi.training.build import trained
 from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
-from movi.training.train import default_learner, iteration_row
 from tests.training.jax_diagnostics import coin, episodic, one_state
 
 ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
@@ -19,13 +19,11 @@ ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
 def pair(config, environment, seeds=None, vectorised=True):
     """Both loops of a config."""
     spaces = environment.spaces
-    learner = default_learner(config, spaces)
-    host = HostLoop(
-        config,
-        HostedEnvironment(environment, config.num_envs),
-        learner,
-        UniformReplay(config.replay_capacity, spaces.observation, horizon=config.horizon),
-    )
+    learner = trained(config, spaces).learner
+    replay = UniformReplay(config.replay_capacity, spaces.observation, horizon=config.horizon)
+    hosted = HostedEnvironment(environment, config.num_envs)
+    host = HostLoop(config, hosted, learner, lambda slack: replay)
+    host.begin()
     fused = FusedLoop(config, environment, learner, seeds or [config.seed], vectorised=vectorised)
     return host, fused
 
@@ -81,7 +79,7 @@ def test_fused_and_host_loop_agree_on_cartpole(algorithm):
         assert (fused.step, fused.updates) == (until, host.updates)
         assert_equal_transitions(host, fused.states[0].ring, min(until, 300))
         row = fused.runs[0].row(until, iteration)
-        assert_equal_rows(row, iteration_row(host, iteration))
+        assert_equal_rows(row, host.row(0, until, iteration))
     assert host.updates == 350
     assert host.syncs == 400 // 7 - 50 // 7
     assert_close(fused.parameters(0), host.learner.parameters())
@@ -129,7 +127,7 @@ def test_any_number_of_environments_keeps_the_gates_also_where_the_last_tick_is_
         host.advance(until)
         fused.advance(until)
         row = fused.runs[0].row(until, iteration)
-        assert_equal_rows(row, iteration_row(host, iteration))
+        assert_equal_rows(row, host.row(0, until, iteration))
     assert_equal_transitions(host, fused.states[0].ring, 200)
     assert_close(fused.states[0].learner, host.learner.state)
 
@@ -147,7 +145,7 @@ def test_fused_and_host_loop_agree_on_three_steps(num_envs, truncate):
         assert fused.updates == host.updates
         assert_equal_transitions(host, fused.states[0].ring, min(until, 300))
         row = fused.runs[0].row(until, iteration)
-        assert_equal_rows(row, iteration_row(host, iteration))
+        assert_equal_rows(row, host.row(0, until, iteration))
     # 50 can be sampled at step 50 + 2 num_envs; from the next step on every second one learns.
     assert host.updates == 201 - (50 + 2 * num_envs) // 2
     assert row["stored"] == 300 - 2 * num_envs

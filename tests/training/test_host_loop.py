@@ -81,7 +81,9 @@ def loop_of(recorder, monkeypatch, **fields):
         minibatches = 2
 
     config = Config("dqn", "none", num_envs=recorder.num_envs, **fields)
-    return HostLoop(config, recorder, Learner(), recorder)
+    loop = HostLoop(config, recorder, Learner(), lambda slack: recorder)
+    loop.begin()
+    return loop
 
 
 def steps_of(log, kind):

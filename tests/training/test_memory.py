@@ -12,7 +12,8 @@ import movi
 SCRIPT = """
 import resource, sys
 from movi.training.config import Config
-from movi.training.train import Watcher, train
+from movi.training.loop import Watcher
+from movi.training.train import train
 
 class Memory(Watcher):
     seen = []

@@ -1,11 +1,14 @@
 """Runs are what they say: recorded under their algorithm's name, continued by their own learner."""
 
+from dataclasses import dataclass, replace
+
 import flax.linen as nn
 import jax.numpy as jnp
 import optax
 import pytest
 
 from movi.agents import registry
+from movi.agents.options import Options
 from movi.errors import UserError
 from movi.targets import AVI, Algorithm, Target, greedy_value, momentum
 from movi.training.config import Config
@@ -25,6 +28,12 @@ FIELDS = {
 HOST = Config("momentum-dqn", "CartPole-v1", **FIELDS)
 FUSED = Config("momentum-dqn", "gymnax/CartPole-v1", **FIELDS)
 OWN = momentum(AVI, "own-momentum")
+
+
+@dataclass(frozen=True)
+class NoBeta(Options):
+    def algorithm(self):
+        return OWN
 
 
 @pytest.fixture(autouse=True)
@@ -106,3 +115,44 @@ def test_a_run_of_an_algorithm_that_nobody_knows_is_one_line(tmp_path):
     registry._REGISTERED.pop("own-momentum")
     with pytest.raises(UserError, match="'own-momentum', expected one of dqn"):
         train(read_config(tmp_path / "run"), tmp_path / "run")
+
+
+def test_a_run_that_has_ended_is_not_the_result_of_another_learner(tmp_path):
+    run, config = tmp_path / "run", HOST.replace(steps=60)
+    train(config, run, optimiser=optax.adam(1e-3))
+    with pytest.raises(UserError, match="trained with another algorithm, network, optimiser or"):
+        train(config, run, optimiser=optax.sgd(9.0))
+    assert train(config, run, optimiser=optax.adam(1e-3)).loop is None
+
+
+def test_an_algorithm_of_ones_own_keeps_the_options_that_were_given(tmp_path):
+    config = HOST.replace(beta_schedule="constant", beta=0.9, steps=60)
+    assert train(config, algorithm=OWN).metrics[-1]["beta"] == 0.9
+    with pytest.raises(UserError, match="own-dqn has no 'beta"):
+        train(config, algorithm=replace(AVI, name="own-dqn"))
+
+
+def test_options_without_beta_for_an_algorithm_with_one_are_refused():
+    with pytest.raises(UserError, match=r"depends on β, but its options have none; .*Averaging"):
+        train(HOST.replace(algorithm="no-beta"), algorithm=NoBeta)
+
+
+def test_networks_are_given_for_each_or_none():
+    with pytest.raises(UserError, match="network: of q, expected one for each of q, h"):
+        train(HOST, network={"q": Relu()})
+
+
+def test_a_support_that_is_too_narrow_is_logged_and_warned_of(caplog):
+    options = {"atoms": 5, "v_min": -0.5, "v_max": 0.5}
+    for config in (HOST, FUSED):
+        own = replace(config, algorithm="momentum-c51", options=options)
+        assert train(own).metrics[-1]["clipped_q"] > 0.5
+        assert "beyond v_min or v_max, expected < 1 %" in caplog.text
+        caplog.clear()
+
+
+def test_a_minibatch_of_too_many_atoms_is_said_before_anything_is_written(tmp_path):
+    own = replace(HOST, algorithm="c51", options={"atoms": 2_000_000})
+    with pytest.raises(UserError, match="minibatch of 4: "):
+        train(own, tmp_path / "run")
+    assert not (tmp_path / "run").exists()

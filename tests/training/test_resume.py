@@ -25,9 +25,9 @@ from movi.replay import UniformReplay
 from movi.spaces import ObservationSpace
 from movi.training.checkpoint import Checkpoints
 from movi.training.config import Config
-from movi.training.fused_train import train_seeds
+from movi.training.loop import Watcher
 from movi.training.run_files import read_config, read_metrics, read_status
-from movi.training.train import Watcher, train
+from movi.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, Scripted, scripted, vector
 from tests.training.test_kills import RESULTS, TINY, assert_equal_runs
 
@@ -276,16 +276,22 @@ def test_damaged_metrics_are_one_line(tmp_path):
 def test_a_network_or_optimiser_of_another_shape_is_one_line(tmp_path):
     with pytest.raises(Stop):
         train(HOST, tmp_path, watcher=StopAt(60))
+    versions = (tmp_path / "versions.json").read_text()
+    wider = ActionValues(ObservationSpace((4,), "float32"), MLP((9,)), 2)
+    for own in ({"optimiser": optax.sgd(0.1, momentum=0.9)}, {"network": wider}):
+        with pytest.raises(UserError, match="another algorithm, network, optimiser or loss"):
+            train(HOST, tmp_path, **own)
+    # Under another version, whose learners cannot be compared, the shapes still tell.
+    (tmp_path / "versions.json").write_text(versions.replace('"learner": "', '"learner": "other'))
     with pytest.raises(UserError, match=r"learner.*(missing|not expected|expected float32)"):
         train(HOST, tmp_path, optimiser=optax.sgd(0.1, momentum=0.9))
-    wider = ActionValues(ObservationSpace((4,), "float32"), MLP((9,)), 2)
     with pytest.raises(UserError, match=r"learner.*expected float32"):
         train(HOST, tmp_path, network=wider)
 
 
 def test_an_environment_that_does_not_repeat_itself_is_named(tmp_path):
     """Scripted episodes depend on how many there were before, not on the seed."""
-    config = Config("dqn", "scripted", **SHORT)
+    config = Config("dqn", "scripted", **{**SHORT, "evaluate_every": 0})
     with pytest.raises(Stop):
         train(
             config, tmp_path, environment=scripted(1, AutoresetMode.DISABLED), watcher=StopAt(150)
@@ -295,7 +301,7 @@ def test_an_environment_that_does_not_repeat_itself_is_named(tmp_path):
 
 
 def test_what_cannot_be_checkpointed_is_refused_unless_checkpoints_are_off(tmp_path):
-    config = Config("dqn", "one", **{**SHORT, "steps": 60})
+    config = Config("dqn", "one", **{**SHORT, "steps": 60, "evaluate_every": 0})
     itself = vector([lambda: OneState(5, True)], AutoresetMode.SAME_STEP)
     with pytest.raises(UserError, match=r"environment: cannot be restored .*checkpoint_every to 0"):
         train(config, tmp_path / "run", environment=itself)

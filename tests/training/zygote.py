@@ -18,10 +18,11 @@ import numpy as np
 
 import movi.envs.gym_vector
 import movi.envs.gymnax_env
-import movi.training.fused_train
+import movi.training.train
 from movi.training.checkpoint import Checkpoints
 from movi.training.config import Config
-from movi.training.train import Watcher, train
+from movi.training.loop import Watcher
+from movi.training.train import train
 
 
 class Begun(Watcher):
@@ -85,7 +86,7 @@ def child(job, pipe):
     config = Config.from_dict(job["config"])
     if job.get("seeds"):
         outs = [Path(job["out"]) / f"seed-{seed}" for seed in job["seeds"]]
-        movi.training.fused_train.train_seeds(
+        movi.training.train.train_seeds(
             config, job["seeds"], outs, vectorised=True, watcher=watcher
         )
     else:

@@ -20,7 +20,7 @@ import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from movi.agents.networks import NetworkSpec, make_network
-from movi.errors import UserError
+from movi.errors import NoRoom, UserError
 from movi.files import file_to_write, write_aside, writing
 from movi.reading import checked, parsed, tensors
 from movi.spaces import Spaces
@@ -70,6 +70,18 @@ class Agent:
         name = self.acts_on if name is None else name
         values_of = _values_of(self.networks[name], self.kinds.get(name, NUMBER))
         values = np.asarray(values_of(self.params[name], batch))
+        return values[0] if single else values
+
+    def distribution(self, observation: Any, name: str | None = None) -> np.ndarray:
+        """The values [A, …] of one observation as the network has them, or [n, A, …] of n of them.
+
+        Probabilities of atoms, or quantiles; of a network of numbers the same as ``values``.
+        """
+        single, batch = self._batch(observation)
+        name = self.acts_on if name is None else name
+        kind = self.kinds.get(name, NUMBER)
+        outputs = self.networks[name].apply({"params": self.params[name]}, batch)
+        values = np.asarray(kind.read(outputs))
         return values[0] if single else values
 
     def actions(self, observation: Any) -> np.ndarray:
@@ -184,7 +196,7 @@ class _Header:
     kinds: dict[str, dict[str, Any]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if self.format > FORMAT:
+        if not 1 <= self.format <= FORMAT:
             raise UserError(f"format {self.format}, this version of movi reads up to {FORMAT}")
         seen = self.spaces.observation
         if seen.dtype not in DTYPES:
@@ -202,6 +214,8 @@ def _read(file: Path) -> tuple[_Header, dict[str, Any]]:
     try:
         texts, arrays = tensors(file)
         data = parsed(texts.get("movi", ""), str(file))
+    except NoRoom:
+        raise
     except UserError:
         raise UserError(f"{file}: not an agent's file (damaged, or of another program)") from None
     header: _Header = checked(data, _Header, str(file))

@@ -6,9 +6,10 @@ state of its own; each update moves every online network one optimiser step down
 
 import hashlib
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import flax.linen as nn
@@ -109,7 +110,7 @@ def make_learner(
         sync=partial(_sync, parts),
         act=partial(_act, parts),
         minibatches=method.minibatches,
-        metrics=(*(f"loss_{name}" for name in names), *method.shown),
+        metrics=tuple(sorted([*(f"loss_{name}" for name in names), *method.shown])),
     )
 
 
@@ -276,7 +277,8 @@ def _all_finite(tree: Any) -> Array:
 def fingerprint(learner: Learner, spaces: Spaces) -> str:
     """A digest of what updating and acting compute: losses, networks, optimisers, β, the policy.
 
-    Two learners with the same digest train alike. One version of JAX always gives the same.
+    Two learners with the same digest train alike. It is of their trace, so that it can be compared
+    only where this package and JAX are the same: the first part is of this package's source.
     """
     shape, dtype = spaces.observation.shape, spaces.observation.dtype
     m, b = learner.minibatches, 2
@@ -294,9 +296,35 @@ def fingerprint(learner: Learner, spaces: Spaces) -> str:
     ):
         text = re.sub(r" at 0x[0-9a-f]+", "", str(traced))  # where a function lies in memory
         digest.update(text.encode())
-        for constant in traced.consts:
+        for constant in _constants(traced):
             digest.update(np.asarray(constant).tobytes())
-    return digest.hexdigest()
+    return f"{_source()}-{digest.hexdigest()}"
+
+
+def comparable(one: str, other: str) -> bool:
+    """Whether two fingerprints are of the same source of this package."""
+    return bool(one) and one.partition("-")[0] == other.partition("-")[0]
+
+
+@cache
+def _source() -> str:
+    """A digest of what this package traces: its agents, targets, values and schedules."""
+    digest, room = hashlib.sha256(), Path(__file__).parents[1]
+    names = ("targets.py", "values.py", "schedules.py")
+    for file in sorted([*room.glob("agents/*.py"), *(room / name for name in names)]):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _constants(traced: Any) -> Iterator[Any]:
+    """The arrays in a trace, those of functions inside it too."""
+    yield from traced.consts
+    for equation in traced.jaxpr.eqns:
+        for parameter in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda x: hasattr(x, "consts")
+        ):
+            if hasattr(parameter, "consts") and hasattr(parameter, "jaxpr"):
+                yield from _constants(parameter)
 
 
 def compiled(learner: Learner) -> Learner:

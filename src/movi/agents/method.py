@@ -19,7 +19,7 @@ from movi.errors import UserError
 from movi.spaces import Spaces
 from movi.targets import Algorithm
 from movi.transitions import Transition
-from movi.values import Value
+from movi.values import Categorical, Value
 
 Array = Any
 Apply = Callable[..., Array]  # a network with its parameters: inputs to outputs
@@ -150,11 +150,13 @@ def regression(
     ) -> tuple[dict[str, Array], Shown]:
         targets = targets_of(algorithm, networks, batches, context.beta, reward_clip)
         found, shown = {}, {}
-        for i, (name, target) in enumerate(zip(names, targets)):
+        for i, (name, target) in enumerate(targets.items()):
             j, kind = i % len(batches.reward), algorithm.kind(name)
             outputs = _taken(networks.online[name](batches.observation[j]), batches.action[j])
-            found[name] = kind.distance(outputs, jax.lax.stop_gradient(target), loss_of)
+            found[name] = kind.distance(outputs, jax.lax.stop_gradient(target.value), loss_of)
             shown[f"mean_{name}"] = kind.expectation(kind.read(outputs))
+            if target.clipped is not None:
+                shown[f"clipped_{name}"] = target.clipped
         return found, shown
 
     def build(spec: NetworkSpec, spaces: Spaces) -> Mapping[str, nn.Module]:
@@ -167,11 +169,27 @@ def regression(
         greedy(algorithm.preference, algorithm.kind(algorithm.preference)),
         build,
         minibatches=1 if shared_batch else len(names),
-        shown=tuple(f"mean_{name}" for name in names),
+        shown=(
+            *(f"mean_{name}" for name in names),
+            *(("clipped_q",) if isinstance(algorithm.kind("q"), Categorical) else ()),
+        ),
         uses_beta=algorithm.uses_beta,
         acts_on=algorithm.preference,
         kinds=algorithm.kinds,
     )
+
+
+class Regression(NamedTuple):
+    """What a network regresses to on its minibatch.
+
+    Attributes:
+      value: the targets, [B, …].
+      clipped: the share of each target's mass that its support cannot hold, [B]; None where values
+        have no ends.
+    """
+
+    value: Array
+    clipped: Array | None
 
 
 def targets_of(
@@ -180,10 +198,9 @@ def targets_of(
     batches: Transition,
     beta: Array,
     reward_clip: float | None = None,
-) -> list[Array]:
-    """Each network's targets, [B, …], on its own minibatch."""
+) -> dict[str, Regression]:
+    """What each network regresses to, each on its own minibatch."""
     m, b = batches.reward.shape
-    names = tuple(algorithm.targets)
 
     def rows(observations: Array) -> dict[str, Array]:
         """The values of all lagged copies, [B, L, A, …]."""
@@ -208,24 +225,27 @@ def targets_of(
     reward = batches.reward.astype(jnp.float32)
     if reward_clip is not None:
         reward = jnp.clip(reward, -reward_clip, reward_clip)
-    result = []
-    for i, name in enumerate(names):
+    result = {}
+    for i, name in enumerate(algorithm.targets):
         j = i % m
 
-        def target(
+        def one(
             seen: Any, a: Array, r: Array, discount: Array, next_seen: Any, name: str = name
-        ) -> Array:
+        ) -> Regression:
             values, next_values = algorithm.at(*seen), algorithm.at(*next_seen)
-            return algorithm.target(name, values, a, r, discount, next_values, beta)
+            y = algorithm.target(name, values, a, r, discount, next_values, beta)
+            kind = algorithm.kind(name)
+            if name != "q" or not isinstance(kind, Categorical):
+                return Regression(y, None)
+            v = algorithm.targets[name].bootstrap(next_values)
+            return Regression(y, kind.clipped(r, discount, v))
 
-        result.append(
-            jax.vmap(target)(
-                here[j],
-                batches.action[j],
-                reward[j],
-                batches.discount[j],
-                jax.tree.map(lambda x, j=j: x[j], there),
-            )
+        result[name] = jax.vmap(one)(
+            here[j],
+            batches.action[j],
+            reward[j],
+            batches.discount[j],
+            jax.tree.map(lambda x, j=j: x[j], there),
         )
     return result
 

@@ -9,12 +9,15 @@ Its fields are the options: on the command line, in ``config.json`` and in a swe
 | double-dqn | q | r + γ Q⁻(s', argmax Q(s')) | q |
 | munchausen-dqn | q | r + α τ ln π(a|s) + γ ⟨π, Q⁻ − τ ln π⟩(s'), π = softmax(Q⁻/τ) | q |
 | momentum-… | q, h | the same with the policy of H⁻; β H⁻(s, a) + (1 − β)(the same) | h |
+| c51, qr-dqn | q, of distributions | r + γ Z⁻(s', argmax of the mean of Z⁻(s')) | q |
 | deep-sql | q, two lagged copies | SQL's update (appendix) | q |
 | deep-dpp | q | Q⁻(s, a) + r + γ m Q⁻(s') − m Q⁻(s), m the maximum or softer | q |
 """
 
+import json
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
 
 from movi.errors import UserError, check_fraction, check_positive
 from movi.schedules import Constant, Heuristic, Mean, RateUpdates, Schedule
@@ -58,15 +61,16 @@ class Options:
 
 def check_fields(of: Any) -> None:
     """The simple checks of a dataclass of settings: truth values, numbers, words."""
-    for field in fields(of):
-        known, value = get_args(field.type), getattr(of, field.name)
-        if field.type is bool and not isinstance(value, bool):
-            raise UserError(f"{field.name}: {value!r}, expected true or false")
-        if field.type is float and (isinstance(value, bool) or not isinstance(value, int | float)):
-            raise UserError(f"{field.name}: {value!r}, expected a number")
-        if get_origin(field.type) is Literal and value not in known:
-            expected = ", ".join(known)
-            raise UserError(f"{field.name}: {value!r}, expected one of {expected}")
+    hints = get_type_hints(type(of))
+    for name, value in ((field.name, getattr(of, field.name)) for field in fields(of)):
+        kind = hints[name]
+        number = isinstance(value, int | float) and not isinstance(value, bool)
+        if kind is bool and not isinstance(value, bool):
+            raise UserError(f"{name}: {value!r}, expected true or false")
+        if (kind is float or (kind == float | None and value is not None)) and not number:
+            raise UserError(f"{name}: {value!r}, expected a number")
+        if get_origin(kind) is Literal and value not in get_args(kind):
+            raise UserError(f"{name}: {value!r}, expected one of {', '.join(get_args(kind))}")
 
 
 def check_integer(name: str, value: Any, least: int) -> None:
@@ -162,8 +166,8 @@ class MunchausenDQN(Options):
         super().__post_init__()
         check_fraction("alpha", self.alpha)
         check_positive("tau", self.tau)
-        if not self.floor <= 0:
-            raise UserError(f"floor: {self.floor!r}, expected a number of at most 0")
+        if not -float("inf") < self.floor <= 0:
+            raise UserError(f"floor: {self.floor!r}, expected a finite number of at most 0")
 
     def algorithm(self) -> "Algorithm":
         """M-VI(α, τ) with a network for the table."""
@@ -219,6 +223,87 @@ class MomentumMunchausenDQN(Momentum, MunchausenDQN):
 
 
 @dataclass(frozen=True)
+class C51(Options):
+    """C51 (Bellemare et al. 2017): the distribution of returns on fixed atoms."""
+
+    title: ClassVar[str] = "C51"
+
+    atoms: int = 51
+    """Atoms, evenly spaced (Dopamine: 51 on Atari, 201 on CartPole)."""
+    v_min: float = -10.0
+    """The first atom (Dopamine: −10 on Atari, −100 on small environments)."""
+    v_max: float = 10.0
+    """The last (Dopamine: 10 and 100). Returns beyond count as these, and the share of their
+    probability is logged as clipped_q."""
+
+    def __post_init__(self) -> None:
+        """Checks every field."""
+        super().__post_init__()
+        check_integer("atoms", self.atoms, 2)
+        if not self.v_min < self.v_max:
+            raise UserError(f"v_min: {self.v_min}, expected less than v_max ({self.v_max})")
+
+    def algorithm(self) -> "Algorithm":
+        """AVI on distributions, with a network for the table."""
+        from movi.targets import distributional
+        from movi.values import Categorical
+
+        return distributional(Categorical(self.v_min, self.v_max, self.atoms))
+
+
+@dataclass(frozen=True)
+class QRDQN(Options):
+    """QR-DQN (Dabney et al. 2018), with everything else as DQN has it."""
+
+    title: ClassVar[str] = "QR-DQN"
+
+    quantiles: int = 200
+    """Quantiles (Dabney et al. and Dopamine: 200)."""
+
+    def __post_init__(self) -> None:
+        """Checks every field."""
+        super().__post_init__()
+        check_integer("quantiles", self.quantiles, 1)
+
+    def algorithm(self) -> "Algorithm":
+        """AVI on quantiles, with a network for the table."""
+        from movi.targets import distributional
+        from movi.values import Quantile
+
+        return distributional(Quantile(self.quantiles))
+
+
+@dataclass(frozen=True)
+class DistributionalMomentum(Momentum):
+    """Options that momentum adds to those of an algorithm on distributions."""
+
+    h_value: Literal["same", "number"] = "same"
+    """What H is. same: a distribution as Q is, the mixture β H⁻ + (1 − β) y; number: the average of
+    the means, which tells whether H's distribution matters."""
+
+    def algorithm(self) -> "Algorithm":
+        """``momentum`` of the other algorithm."""
+        from movi.targets import momentum
+
+        other = super(Momentum, self).algorithm()
+        return momentum(other, h_target=self.h_target, h_value=self.h_value)
+
+
+@dataclass(frozen=True)
+class MomentumC51(DistributionalMomentum, C51):
+    """``momentum`` of C51."""
+
+    title: ClassVar[str] = "Momentum-C51"
+
+
+@dataclass(frozen=True)
+class MomentumQRDQN(DistributionalMomentum, QRDQN):
+    """``momentum`` of QR-DQN."""
+
+    title: ClassVar[str] = "Momentum QR-DQN"
+
+
+@dataclass(frozen=True)
 class DeepSQL(Averaging):
     """Deep SQL (appendix)."""
 
@@ -263,9 +348,14 @@ class DeepDPP(Options):
 class Unknown(Options):
     """The options of an algorithm that is not registered here, as a file has them."""
 
-    items: tuple[tuple[str, Any], ...] = ()
-    """Names and values of JSON's types."""
+    items: tuple[tuple[str, str], ...] = ()
+    """Names, and values as texts of JSON."""
+
+    @classmethod
+    def of(cls, values: Mapping[str, Any]) -> "Unknown":
+        """These values, of JSON's types."""
+        return cls(tuple((name, json.dumps(values[name])) for name in sorted(values)))
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON's types."""
-        return {name: list(value) if type(value) is tuple else value for name, value in self.items}
+        return {name: json.loads(text) for name, text in self.items}

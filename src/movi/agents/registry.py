@@ -31,6 +31,10 @@ _REGISTERED: dict[str, type[Options]] = {
     "munchausen-dqn": own.MunchausenDQN,
     "momentum-double-dqn": own.MomentumDoubleDQN,
     "momentum-munchausen-dqn": own.MomentumMunchausenDQN,
+    "c51": own.C51,
+    "qr-dqn": own.QRDQN,
+    "momentum-c51": own.MomentumC51,
+    "momentum-qr-dqn": own.MomentumQRDQN,
 }
 _OURS = dict(_REGISTERED)
 
@@ -45,6 +49,8 @@ def register(name: str, algorithm: "type[Options] | Algorithm") -> None:
     >>> options_of("half").algorithm() is half
     True
     """
+    if not isinstance(name, str) or not name:
+        raise UserError(f"algorithm: {name!r}, expected a name")
     one: Any = algorithm
     made = declared(one)
     if name in _OURS and _OURS[name] is not made:
@@ -56,9 +62,15 @@ def register(name: str, algorithm: "type[Options] | Algorithm") -> None:
 def declared(algorithm: Any) -> type[Options]:
     """The dataclass of an algorithm's options."""
     if isinstance(algorithm, type):
-        if issubclass(algorithm, Options) and dataclasses.is_dataclass(algorithm):
-            return algorithm
-        raise UserError(f"algorithm: {algorithm.__name__}, expected a dataclass of Options")
+        name = algorithm.__name__
+        if not issubclass(algorithm, Options) or "__dataclass_fields__" not in vars(algorithm):
+            raise UserError(f"algorithm: {name}, expected a dataclass of movi.Options")
+        if algorithm.algorithm is Options.algorithm and algorithm.method is Options.method:
+            raise UserError(f"algorithm: {name} has no algorithm(), expected one")
+        for field in dataclasses.fields(algorithm):
+            if field.default is field.default_factory is dataclasses.MISSING:
+                raise UserError(f"algorithm: {name}.{field.name} has no default, expected one")
+        return algorithm
     if not hasattr(algorithm, "targets"):
         raise UserError(f"algorithm: {algorithm!r}, expected an Algorithm or a class of Options")
     base = Averaging if algorithm.uses_beta else Options
@@ -125,13 +137,13 @@ def options_of(name: str, given: Any = None) -> Options:
     kind = known(name)
     if isinstance(given, Options) and not isinstance(given, Unknown):
         if kind is not None and type(given) is not kind:
-            raise UserError(
-                f"options: those of {type(given).__name__}, expected {kind.__name__} for {name}"
-            )
+            raise UserError(f"options: of {type(given).__name__}, expected those of {name}")
         return given
+    if not isinstance(given, Unknown | Mapping | None):
+        raise UserError(f"options: {given!r}, expected the options of {name} by their names")
     values = given.to_json() if isinstance(given, Unknown) else dict(given or {})
     if kind is None:
-        return Unknown(tuple((key, _hashable(value)) for key, value in sorted(values.items())))
+        return Unknown.of(values)
     fields = [field.name for field in dataclasses.fields(kind)]
     unknown = sorted(set(values) - set(fields))
     if unknown:
@@ -139,10 +151,6 @@ def options_of(name: str, given: Any = None) -> Options:
         raise UserError(f"options: {name} has no {unknown[0]!r}, expected {expected}")
     hints = get_type_hints(kind)
     return kind(**{key: checked(value, hints[key], key) for key, value in values.items()})
-
-
-def _hashable(value: Any) -> Any:
-    return tuple(map(_hashable, value)) if isinstance(value, list | tuple) else value
 
 
 def title_of(name: str) -> str:

@@ -151,7 +151,8 @@ class GymnasiumVector:
         self._seeded = [int(count) for count in snapshot["seeded"]]
         lengths = snapshot["lengths"].astype(np.int64)
         logs = np.split(snapshot["actions"], np.cumsum(lengths)[:-1])
-        wait, longest = lengths.max() - lengths, int(lengths.max())
+        longest = int(np.max(lengths))
+        wait = longest - lengths
         self._observation = self._begin(self._all, self._episode_seeds())
         for t in range(longest + 1):
             starting = wait == t

@@ -4,11 +4,11 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, check_count
 from movi.experiments.results import record, write_table
 from movi.files import directory_to_write
 
@@ -65,9 +65,19 @@ class Garnets(ABC):
         directory_to_write(self.out)
         began = time.perf_counter()
         columns = self.columns(progress=progress)
-        name = type(self).__name__.lower()
-        made_by = record(f"movi garnets {name}", self, time.perf_counter() - began)
-        return write_table(self.out, name, columns, made_by)
+        words = f"movi garnets {type(self).__name__.lower()}"
+        made_by = record(words, self, time.perf_counter() - began)
+        return write_table(self.out, self.table, columns, made_by)
+
+    @property
+    def table(self) -> str:
+        """The name of its table."""
+        return type(self).__name__.lower()
+
+    @property
+    def made_by(self) -> str:
+        """The command by which the report knows its table."""
+        return f"movi garnets {type(self).__name__.lower()}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +90,40 @@ class Compare(Garnets):
     """Samples per (s, a) and iteration (paper: 1); 0 takes exact expectations."""
     schemes: tuple[str, ...] = ("avi", "movi", "sql", "dpp")
     """Which schemes, of avi, movi, sql, dpp."""
+    family: Literal[
+        "garnet",
+        "maze",
+        "inventory",
+        "queue",
+        "replacement",
+        "forest",
+        "pendulum",
+        "epidemic",
+    ] = "garnet"
+    """Another family of MDPs than Garnets, of --size; --states, --actions and --branching are the
+    Garnets' alone."""
+    size: int = 10
+    """The size of a member of that family: see movi mdp NAME --help."""
+
+    def garnets(self) -> "FiniteMDP":
+        """The MDPs: Garnets, or members of the family with seeds from --seed on."""
+        from movi.mdp.families import FAMILIES
+
+        if self.family == "garnet":
+            return super().garnets()
+        chosen = FAMILIES[self.family]
+        return chosen(size=self.size, discount=self.discount, seed=self.seed).batch(self.mdps)
+
+    @property
+    def table(self) -> str:
+        """The name of its table."""
+        return "compare" if self.family == "garnet" else f"compare_{self.family}"
+
+    @property
+    def made_by(self) -> str:
+        """The command by which the report knows its table."""
+        own = "" if self.family == "garnet" else f" --family {self.family}"
+        return f"{super().made_by}{own}"
 
     def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
         """Mean and standard deviation over the MDPs, for every scheme and iteration."""
@@ -129,6 +173,8 @@ class Assumption(Garnets):
 
         if not self.iterations:
             raise UserError("iterations: none, expected at least one j")
+        for j in self.iterations:
+            check_count("iterations", j)
         garnets = self.garnets()
         checks = {
             j: assumption_check(

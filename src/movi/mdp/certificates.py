@@ -9,16 +9,16 @@ what counts is the *span* of the residual, which shrinks much faster than its no
 mix slowly it can stand still for hundreds of sweeps first: a bound that does not fall proves
 nothing. What does prove that rounding is the limit is the certificate's own allowance for rounding,
 which no v brings below :attr:`Bracket.floor`.
+
+``xp`` is the module of the arrays: NumPy, or ``jax.numpy`` in compiled code.
 """
 
 from typing import Any, NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from movi.errors import ToleranceMissed, UserError
-from movi.mdp.model import row_rounding
-from movi.mdp.operators import Union
+from movi.mdp.checks import row_rounding
 
 Array = Any
 NEAR = 4.0  # a bound of so many times the floor is as good as float64 gets
@@ -49,7 +49,7 @@ def backup_rounding(branching: int) -> float:
 
 
 def bracket(
-    v: Array, d: Array, rewards: Array, discount: Array, branching: int, xp: Any = jnp
+    v: Array, d: Array, rewards: Array, discount: Array, branching: int, xp: Any = np
 ) -> Bracket:
     """From v [..., S], its residual d = T v − v and the largest |reward|: see the module's text.
 
@@ -70,19 +70,6 @@ def bracket(
     )
 
 
-def optimal_bracket(mdp: Union, v: Array, backed_up: Array) -> Bracket:
-    """The bracket of q* from any v [S] and its backup r + γ P v [S, A]."""
-    d = jnp.max(backed_up, -1) - v
-    rewards, branching = jnp.max(jnp.abs(mdp.rewards)), mdp.successors.shape[-1]
-    return bracket(v, d, rewards, mdp.discount[0, 0], branching)
-
-
-def certify(mdp: Union, v: Array, backed_up: Array) -> tuple[Array, Array]:
-    """From any v and B v = r + γ P v: q within a proven bound of q*, and that bound."""
-    found = optimal_bracket(mdp, v, backed_up)
-    return backed_up + found.shift, found.bound
-
-
 class Aim(NamedTuple):
     """The accuracy that is asked for.
 
@@ -95,11 +82,11 @@ class Aim(NamedTuple):
     tolerance: Array
     strict: Array
 
-    def promise(self, floor: Array, xp: Any = jnp) -> Array:
+    def promise(self, floor: Array, xp: Any = np) -> Array:
         """What a bound has to be at most for the promise to be kept."""
         return xp.where(self.strict, self.tolerance, xp.maximum(self.tolerance, NEAR * floor))
 
-    def goal(self, floor: Array, xp: Any = jnp) -> Array:
+    def goal(self, floor: Array, xp: Any = np) -> Array:
         """Where to stop: at the promise, or where rounding is proven to forbid it."""
         return xp.where(floor > self.tolerance, NEAR * floor, self.promise(floor, xp))
 

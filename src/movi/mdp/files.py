@@ -11,21 +11,26 @@ from numpy.lib import format as npy
 
 from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
+from movi.mdp.checks import FIELDS
 from movi.mdp.model import FiniteMDP, adopted, aligned
 from movi.sizes import require
 
 _BLOCK = 1 << 22  # bytes read at a time
-FIELDS = ("successors", "probabilities", "rewards", "discount")
+OPTIONAL = ("offsets", "choices", "available", "state_names", "action_names")
 
 
-def save_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
-    """Write the four fields to ``path``."""
-    write_arrays(path, {name: getattr(mdp, name) for name in FIELDS})
+def save_npz(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
+    """Write the four fields to ``path``, and those of the ragged layout and the names if any."""
+    more = {name: getattr(mdp, name) for name in OPTIONAL if getattr(mdp, name, None) is not None}
+    write_arrays(path, {name: getattr(mdp, name) for name in FIELDS} | more)
 
 
-def load_mdp(path: str | os.PathLike[str]) -> FiniteMDP:
-    """Read and validate what :func:`save_mdp` wrote, or any ``.npz`` with the four fields."""
-    arrays = read_arrays(path, FIELDS)
+def load_npz(path: str | os.PathLike[str]) -> FiniteMDP:
+    """Read and validate what :func:`save_npz` wrote, or any ``.npz`` with the four fields.
+
+    It may have the others of the constructor as well: offsets and choices, or a mask, and names.
+    """
+    arrays = read_arrays(path, FIELDS, OPTIONAL)
     try:
         return adopted(**arrays)
     except UserError as error:
@@ -40,7 +45,9 @@ def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray])
         np.savez(file, **named)
 
 
-def read_arrays(path: str | os.PathLike[str], names: tuple[str, ...]) -> dict[str, np.ndarray]:
+def read_arrays(
+    path: str | os.PathLike[str], names: tuple[str, ...], optional: tuple[str, ...] = ()
+) -> dict[str, np.ndarray]:
     """The named arrays of an ``.npz``; nothing in the file can execute or claim memory by lying."""
     if Path(path).exists() and not Path(path).is_file():
         raise UserError(f"{path}: not a file, expected an .npz")
@@ -52,6 +59,7 @@ def read_arrays(path: str | os.PathLike[str], names: tuple[str, ...]) -> dict[st
                 raise UserError(
                     f"{path}: no array {missing[0]!r}, expected {', '.join(names)} in the .npz"
                 )
+            names += tuple(name for name in optional if f"{name}.npy" in members)
             chosen = {name: members[f"{name}.npy"] for name in names}
             require(str(path), memory=sum(info.file_size for info in chosen.values()))
             return {name: _read_member(archive, info) for name, info in chosen.items()}

@@ -2,55 +2,108 @@
 
     successors     [S, A, B]  integers: the B states that may follow (s, a)
     probabilities  [S, A, B]  float64: with which probability
-    rewards        [S, A]     float64: r(s, a)
+    rewards        [S, A]     float64: r(s, a); −inf where state s does not have action a
     discount       []         float64: γ in [0, 1)
 
-A leading axis M on all four makes it M MDPs of one shape. Leaves are NumPy arrays: float64 survives
-there whatever JAX's default precision is, and the compiled engines take them without a copy.
+A leading axis M on all four makes it M MDPs of one shape. That is the *dense* layout. Where states
+have very different numbers of actions, the *ragged* one has a row for each of the L pairs (s, a):
+
+    successors, probabilities  [L, B];  rewards [L]
+    offsets  [S + 1]  int64: the pairs of state s are rows offsets[s]..offsets[s + 1]
+    choices  [L]      int32: the number of each pair's action, rising within a state
+
+Whatever has a number per pair (q, a distribution) has the shape of the rewards, in either layout; a
+policy [S] has the numbers of actions. Leaves are NumPy arrays: float64 survives there whatever
+JAX's default precision is, and the compiled engines take them without a copy.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-import jax
 import numpy as np
 
 from movi.errors import UserError
+from movi.mdp.checks import FIELDS, Fields, checked_names, floats, validated
+from movi.mdp.tables import Arrays, Axes, of_kernel, of_matrices, of_pairs, of_toy_text
+from movi.sizes import require
 
-ROW_TOLERANCE = 1e-6  # a row may miss 1 by this much (float32 data do); it is then normalised
-Axes = Literal["SA", "AS"]  # which comes first in a kernel or a table P: state or action
-_FIELDS = ("successors", "probabilities", "rewards", "discount")
-_DTYPES = (np.int32, np.float64, np.float64, np.float64)
-_BLOCK = 1 << 21  # entries checked at a time, so that validation needs no large temporaries
+_DTYPES = (np.int32, np.float64, np.float64, np.float64, np.int64, np.int32)
+_NAMED = (*FIELDS, "offsets", "choices")
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
 class FiniteMDP:
     """A finite discounted MDP, or a batch of them; see the module's text for the fields.
 
+    Args:
+      successors: [S, A, B], or [L, B] with ``offsets``.
+      probabilities: of the same shape.
+      rewards: [S, A] (or [L]); also [S], [S, A, S'] or [S, A, B]: r(s), r(s, a, s').
+      discount: γ.
+      available: a mask [S, A] of the actions that states have; −inf in ``rewards`` says the same.
+      offsets: [S + 1], of the ragged layout.
+      choices: [L], the actions' numbers in the ragged layout (default: 0, 1, … in every state).
+      minimise: whether the rewards are costs. They are kept with the sign turned, so that a value
+        is minus a cost.
+      state_names: S texts.
+      action_names: A texts.
+
     >>> import numpy as np
     >>> stay_or_go = np.array([[[0, 0], [0, 1]], [[1, 1], [1, 1]]])
     >>> mdp = FiniteMDP(stay_or_go, np.full((2, 2, 2), 0.5), np.array([[0.0, 0], [1, 1]]), 0.9)
     >>> mdp
     FiniteMDP(2 states, 2 actions, 2 successors, discount 0.9)
+    >>> FiniteMDP(stay_or_go, np.full((2, 2, 2), 0.5), [[0, -np.inf], [1, 1]], 0.9)
+    FiniteMDP(2 states, 2 actions (3 pairs), 2 successors, discount 0.9)
     """
 
     successors: np.ndarray
     probabilities: np.ndarray
     rewards: np.ndarray
     discount: np.ndarray
+    offsets: np.ndarray | None
+    choices: np.ndarray | None
+    state_names: np.ndarray | None
+    action_names: np.ndarray | None
 
-    def __init__(self, successors: Any, probabilities: Any, rewards: Any, discount: Any) -> None:
-        fields = _validated(successors, probabilities, rewards, discount)
-        for name, array, dtype in zip(_FIELDS, fields, _DTYPES):
-            object.__setattr__(self, name, frozen(array, dtype, copy=True))
+    def __init__(
+        self,
+        successors: Any,
+        probabilities: Any,
+        rewards: Any,
+        discount: Any,
+        *,
+        available: Any = None,
+        offsets: Any = None,
+        choices: Any = None,
+        minimise: bool = False,
+        state_names: Any = None,
+        action_names: Any = None,
+    ) -> None:
+        if minimise:
+            rewards = costs(rewards)
+        fields = validated(
+            successors,
+            probabilities,
+            rewards,
+            discount,
+            available=available,
+            offsets=offsets,
+            choices=choices,
+        )
+        _set(self, *(_frozen(array, dtype, copy=True) for array, dtype in zip(fields, _DTYPES)))
+        _name(self, state_names, action_names)
 
     # Sizes ---------------------------------------------------------------------------------------
+
+    @property
+    def ragged(self) -> bool:
+        """Whether the layout is the ragged one."""
+        return self.offsets is not None
 
     @property
     def batch(self) -> int | None:
@@ -60,12 +113,19 @@ class FiniteMDP:
     @property
     def states(self) -> int:
         """S."""
-        return int(self.rewards.shape[-2])
+        return int(self.rewards.shape[-2] if self.offsets is None else len(self.offsets) - 1)
 
     @property
     def actions(self) -> int:
-        """A."""
+        """A: one more than the highest number of an action."""
+        if self.choices is not None:
+            return int(self.choices.max()) + 1
         return int(self.rewards.shape[-1])
+
+    @property
+    def pairs(self) -> int:
+        """How many pairs (s, a) there are."""
+        return int(np.isfinite(self.rewards).sum())
 
     @property
     def branching(self) -> int:
@@ -76,7 +136,7 @@ class FiniteMDP:
         """One MDP of a batch, or some of them."""
         if self.batch is None:
             raise UserError("this MDP has no batch axis, there is nothing to index")
-        return _trusted(*(leaf[index] for leaf in _leaves(self)))
+        return trusted(*(leaf[index] for leaf in leaves(self)))
 
     def __iter__(self) -> Iterator[FiniteMDP]:
         """The MDPs of a batch."""
@@ -95,136 +155,173 @@ class FiniteMDP:
         >>> movi.garnet(5, 2, 2).as_batch()
         FiniteMDP(1 × 5 states, 2 actions, 2 successors, discount 0.9)
         """
-        return self if self.batch is not None else _trusted(*(leaf[None] for leaf in _leaves(self)))
+        if self.batch is not None:
+            return self
+        return trusted(*(leaf[None] for leaf in leaves(self.padded())))
 
     def __repr__(self) -> str:
         many = "" if self.batch is None else f"{self.batch} × "
         discount = np.unique(self.discount)
+        pairs = self.pairs
+        full = pairs == (self.batch or 1) * self.states * self.actions
         return (
-            f"FiniteMDP({many}{self.states} states, {self.actions} actions, "
-            f"{self.branching} successors, discount {', '.join(f'{g:g}' for g in discount[:3])})"
+            f"FiniteMDP({many}{self.states} states, {self.actions} actions"
+            f"{'' if full else f' ({pairs} pairs)'}, {self.branching} successors, "
+            f"discount {', '.join(f'{g:g}' for g in discount[:3])})"
         )
+
+    def require_all_actions(self) -> None:
+        """Raises unless every state has every action, as bounds over all (s, a) assume."""
+        absent = np.isneginf(self.rewards)
+        if self.ragged or absent.any():
+            raise UserError("mdps: states without some of the actions, expected all of them")
+
+    # The two layouts -----------------------------------------------------------------------------
+
+    def padded(self) -> FiniteMDP:
+        """The dense layout, [S, A, B] with rewards of −inf at pairs that are not there."""
+        if self.offsets is None:
+            return self
+        shape = (self.states, self.actions, self.branching)
+        cells = math.prod(shape[:2])
+        require(f"a table of {cells:,} pairs (s, a)", memory=cells * (12 * self.branching + 8))
+        rows, columns = self.owners(), self.choices
+        successors, probabilities = aligned(shape, np.int32), aligned(shape, np.float64)
+        rewards = aligned(shape[:2], np.float64)
+        successors[...] = np.arange(self.states, dtype=np.int32)[:, None, None]
+        probabilities[...] = np.arange(self.branching) == 0
+        rewards[...] = -np.inf
+        successors[rows, columns] = self.successors
+        probabilities[rows, columns] = self.probabilities
+        rewards[rows, columns] = self.rewards
+        arrays = successors, probabilities, rewards
+        dense = trusted(*(_frozen(x, x.dtype, copy=False) for x in arrays), self.discount)
+        _name(dense, self.state_names, self.action_names)
+        return dense
+
+    def owners(self) -> np.ndarray:
+        """The state of every pair of the ragged layout, [L]."""
+        assert self.offsets is not None
+        return np.repeat(np.arange(self.states), np.diff(self.offsets))
+
+    def table(self, x: np.ndarray, missing: float = -np.inf) -> np.ndarray:
+        """A table [S, A] of what has a number per pair; ``missing`` where there is none."""
+        if self.offsets is None:
+            return np.where(np.isneginf(self.rewards), missing, x)
+        result = np.full((self.states, self.actions), missing)
+        result[self.owners(), self.choices] = x
+        return result
+
+    def index(self, policy: np.ndarray) -> np.ndarray:
+        """Where a policy [S] (or [N, S]) points: the actions; in the ragged layout the rows."""
+        if self.offsets is None or self.choices is None:
+            return policy
+        keys = self.owners() * self.actions + self.choices
+        wanted = np.arange(self.states) * self.actions + policy
+        return np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
+
+    def chosen(self, x: np.ndarray, policy: np.ndarray) -> np.ndarray:
+        """x(s, π(s)): of [S, A, …] or [L, …] to [S, …]."""
+        index = self.index(policy)
+        return x[index] if self.ragged else x[np.arange(self.states), index]
+
+    def best(self, q: np.ndarray) -> np.ndarray:
+        """max_a q(s, a), [S]."""
+        return q.max(-1) if self.offsets is None else np.maximum.reduceat(q, self.offsets[:-1])
+
+    def greedy(self, q: np.ndarray) -> np.ndarray:
+        """argmax_a q(s, a), [S]: the first of equal actions."""
+        if self.offsets is None or self.choices is None:
+            return q.argmax(-1)
+        rows = np.flatnonzero(q == self.best(q)[self.owners()])
+        return self.choices[rows[np.searchsorted(rows, self.offsets[:-1])]]
 
     # Ways to build one ---------------------------------------------------------------------------
 
     @classmethod
     def from_dense(
-        cls, kernel: Any, rewards: Any, discount: Any, *, axes: Axes | None = None
+        cls, kernel: Any, rewards: Any, discount: Any, *, axes: Axes | None = None, **more: Any
     ) -> FiniteMDP:
         """From P[s, a, s'] of shape [S, A, S] (or [M, S, A, S]) and rewards [S, A] ([M, S, A]).
 
-        ``axes="AS"`` takes a kernel P[a, s, s'] instead, [A, S, S] (or [M, A, S, S]). Where A = S
-        a kernel does not show which it is: it is taken as P[s, a, s'], with a warning unless
-        ``axes="SA"`` says so. Rewards are [S, A] in any case.
+        Rewards may also be [S] or [S, A, S']. ``axes="AS"`` takes a kernel P[a, s, s'] instead,
+        [A, S, S] (or [M, A, S, S]). Where A = S a kernel does not show which it is: it is taken as
+        P[s, a, s'], with a warning unless ``axes="SA"`` says so. Rewards begin with S in any case.
+        ``more`` are the constructor's other arguments: a mask, costs, names.
 
         >>> import numpy as np
         >>> kernel = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
         >>> FiniteMDP.from_dense(kernel, np.array([[1.0], [0.0]]), 0.5).branching
         2
         """
-        kernel = _floats("kernel", kernel)
-        _check_axes(axes)
-        if axes == "AS" and kernel.ndim in (3, 4):
-            if kernel.shape[-1] != kernel.shape[-2]:
-                raise UserError(f"kernel: shape {kernel.shape}, expected [A, S, S] or [M, A, S, S]")
-            kernel = np.swapaxes(kernel, -3, -2)
-        if kernel.ndim not in (3, 4) or kernel.shape[-1] != kernel.shape[-3]:
-            turned = kernel.ndim in (3, 4) and kernel.shape[-1] == kernel.shape[-2]
-            hint = '; axes="AS" takes [A, S, S]' if turned else ""
-            raise UserError(
-                f"kernel: shape {kernel.shape}, expected [S, A, S] or [M, S, A, S]{hint}"
-            )
-        if axes is None:
-            _warn_of_axes("kernel", kernel.shape[-3], kernel.shape[-2], "P[s, a, s']")
-        if kernel.size == 0:
-            raise UserError(f"kernel: shape {kernel.shape}, expected at least one state and action")
-        support = kernel != 0
-        branching = max(1, int(support.sum(-1).max()))
-        # A stable sort of "is absent" puts the possible successors first, in their order.
-        successors = np.argsort(~support, axis=-1, kind="stable")[..., :branching]
-        return cls(successors, np.take_along_axis(kernel, successors, -1), rewards, discount)
+        return cls(**of_kernel(kernel, rewards, axes), discount=discount, **more)
 
     @classmethod
-    def from_sparse(cls, kernels: Sequence[Any], rewards: Any, discount: float) -> FiniteMDP:
-        """From one scipy sparse matrix [S, S] per action and rewards [S, A]."""
-        import scipy.sparse as sparse
+    def from_sparse(
+        cls, kernels: Sequence[Any], rewards: Any, discount: float, **more: Any
+    ) -> FiniteMDP:
+        """From one scipy sparse matrix [S, S] per action and rewards [S], [S, A], or such matrices.
 
-        if len(kernels) == 0:
-            raise UserError("kernels: empty, expected one [S, S] matrix per action")
-        rows = [sparse.csr_array(kernel, copy=True) for kernel in kernels]
-        states = rows[0].shape[0]
-        for a, kernel in enumerate(rows):
-            if kernel.shape != (states, states):
-                raise UserError(
-                    f"kernels: the matrix of action {a} has shape {kernel.shape}, "
-                    f"expected ({states}, {states})"
-                )
-            kernel.sum_duplicates()
-            kernel.eliminate_zeros()
-        counts = np.stack([np.diff(kernel.indptr) for kernel in rows], 1)
-        branching = max(1, int(counts.max(initial=1)))
-        successors = np.zeros((states, len(rows), branching), np.int32)
-        probabilities = np.zeros((states, len(rows), branching))
-        for a, kernel in enumerate(rows):
-            state = np.repeat(np.arange(states), counts[:, a])
-            slot = np.arange(kernel.nnz) - np.repeat(kernel.indptr[:-1], counts[:, a])
-            successors[state, a, slot] = kernel.indices
-            probabilities[state, a, slot] = kernel.data
-        return cls(successors, probabilities, rewards, discount)
+        Where a mask ``available`` or a reward of −inf says that a state does not have an action,
+        the matrix's row may be empty.
+        """
+        return cls(**of_matrices(kernels, rewards), discount=discount, **more)
+
+    @classmethod
+    def from_pairs(
+        cls, states: Any, actions: Any, kernel: Any, rewards: Any, discount: float, **more: Any
+    ) -> FiniteMDP:
+        """From L pairs (s, a): QuantEcon's ``DiscreteDP(R, Q, beta, s_indices, a_indices)``.
+
+        ``states`` and ``actions`` are integers [L], ``kernel`` is [L, S], sparse or dense, and
+        ``rewards`` [L]. The layout is the ragged one.
+
+        >>> import numpy as np
+        >>> kernel = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
+        >>> FiniteMDP.from_pairs([0, 0, 1], [0, 1, 0], kernel, [5, 10, -1], 0.95)
+        FiniteMDP(2 states, 2 actions (3 pairs), 2 successors, discount 0.95)
+        """
+        return cls(**of_pairs(states, actions, kernel, rewards), discount=discount, **more)
 
     @classmethod
     def from_gymnasium(
-        cls, environment: Any, discount: float, *, axes: Axes | None = None
+        cls, environment: Any, discount: float, *, axes: Axes | None = None, **more: Any
     ) -> FiniteMDP:
         """From a toy-text environment (FrozenLake, Taxi, CliffWalking), or its table ``P``.
 
-        ``P[s][a]`` lists (probability, successor, reward, terminated). A transition that terminates
-        leads to a state of reward 0 that is never left. Where the successor is not such a state
-        itself (Taxi, CliffWalking), one is added after the others: state S. ``axes="AS"`` takes a
-        table ``P[a][s]``; a table with as many actions as states is taken as ``P[s][a]``, with a
-        warning unless ``axes="SA"`` says so.
+        ``P[s][a]`` lists (probability, successor, reward, terminated); states may have different
+        actions. A transition that terminates leads to a state of reward 0 that is never left. Where
+        the successor is not such a state itself (Taxi, CliffWalking), one is added after the
+        others: state S. ``axes="AS"`` takes a table ``P[a][s]``; a table with as many actions as
+        states is taken as ``P[s][a]``, with a warning unless ``axes="SA"`` says so.
         """
-        _check_axes(axes)
-        own = isinstance(environment, Mapping)
-        table = environment if own else _toy_text_table(environment)
-        if axes == "AS":
-            table = _turned(table)
-        states, actions = _toy_text_sizes(table)
-        if own and axes is None:
-            _warn_of_axes("table", states, actions, "P[s][a]")
-        at_rest = {
-            s
-            for s in range(states)
-            if all(n == s and r == 0 for a in range(actions) for _, n, r, _ in table[s][a])
-        }
-        outcomes: dict[tuple[int, int], dict[int, float]] = {}
-        rewards = np.zeros((states + 1, actions))
-        for s in range(states):
-            for a in range(actions):
-                row = outcomes.setdefault((s, a), {})
-                for p, successor, reward, terminated in table[s][a]:
-                    end = terminated and successor not in at_rest
-                    successor = states if end else int(successor)
-                    row[successor] = row.get(successor, 0.0) + float(p)
-                    rewards[s, a] += float(p) * float(reward)
-        if any(states in row for row in outcomes.values()):
-            outcomes |= {(states, a): {states: 1.0} for a in range(actions)}
-            states += 1
-        branching = max(map(len, outcomes.values()))
-        successors = np.zeros((states, actions, max(1, branching)), np.int64)
-        probabilities = np.zeros(successors.shape)
-        for (s, a), row in outcomes.items():
-            successors[s, a, : len(row)] = list(row)
-            probabilities[s, a, : len(row)] = list(row.values())
-        return cls(successors, probabilities, rewards[:states], discount)
+        return cls(**of_toy_text(environment, axes), discount=discount, **more)
+
+    @classmethod
+    def from_function(
+        cls, states: int, actions: int, successors: Any, discount: float, **options: Any
+    ) -> Any:
+        """From a function ``successors(s, a) → (s'[B], p[B], r)``; see `movi.mdp.functions`.
+
+        With ``store=False`` a `FunctionMDP`, which evaluates it in every sweep.
+        """
+        from importlib import import_module
+
+        make = import_module("movi.mdp.functions").from_function
+        return make(states, actions, successors, discount, **options)
 
     def dense(self) -> np.ndarray:
-        """P[s, a, s'], of shape [S, A, S] (or [M, S, A, S])."""
+        """P[s, a, s'], of shape [S, A, S] (or [M, S, A, S]; [L, S] in the ragged layout)."""
         rows = self.successors.reshape(-1, self.branching)
         flat = (np.arange(len(rows), dtype=np.int64)[:, None] * self.states + rows).ravel()
         weights = self.probabilities.ravel()
         kernel = np.bincount(flat, weights, minlength=len(rows) * self.states)
         return kernel.reshape(*self.rewards.shape, self.states)
+
+
+def costs(rewards: Any) -> np.ndarray:
+    """Costs as rewards; what costs +inf cannot be done."""
+    return -floats("rewards", rewards)
 
 
 def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
@@ -235,8 +332,10 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def frozen(array: np.ndarray, dtype: Any, *, copy: bool) -> np.ndarray:
+def _frozen(array: np.ndarray | None, dtype: Any, *, copy: bool) -> np.ndarray | None:
     """The array read-only, aligned and of this dtype; itself only if it may be and is."""
+    if array is None:
+        return None
     ready = array.dtype == dtype and array.flags.c_contiguous and array.ctypes.data % 64 == 0
     result = array
     if copy or not ready:
@@ -247,210 +346,49 @@ def frozen(array: np.ndarray, dtype: Any, *, copy: bool) -> np.ndarray:
 
 
 def adopted(
-    successors: np.ndarray, probabilities: np.ndarray, rewards: np.ndarray, discount: np.ndarray
+    successors: np.ndarray,
+    probabilities: np.ndarray,
+    rewards: np.ndarray,
+    discount: Any,
+    *,
+    state_names: Any = None,
+    action_names: Any = None,
+    **layout: Any,
 ) -> FiniteMDP:
     """A validated MDP that takes the arrays over instead of copying them: for arrays of our own."""
-    fields = _validated(successors, probabilities, rewards, discount)
-    del successors, probabilities, rewards, discount
-    return _trusted(*(frozen(array, dtype, copy=False) for array, dtype in zip(fields, _DTYPES)))
-
-
-# Validation --------------------------------------------------------------------------------------
-
-
-def _validated(
-    successors: Any, probabilities: Any, rewards: Any, discount: Any
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """The four arrays, checked; rows that sum to one only roughly are normalised."""
-    successors = _numbers("successors", successors)
-    if successors.dtype.kind not in "iu":
-        raise UserError(f"successors: dtype {successors.dtype}, expected integers")
-    probabilities, rewards, discount = (
-        _floats(name, value) for name, value in zip(_FIELDS[1:], (probabilities, rewards, discount))
-    )
-    _check_shapes(dict(zip(_FIELDS, (successors, probabilities, rewards, discount))))
-    _check_discount(discount)
-    _check_rewards(rewards)
-    _check_successors(successors)
-    if not _check_probabilities(probabilities):
-        probabilities = probabilities / probabilities.sum(-1, keepdims=True)
-    return successors, probabilities, rewards, discount
-
-
-def _numbers(name: str, value: Any) -> np.ndarray:
-    try:
-        return np.asarray(value)
-    except ValueError:
-        raise UserError(f"{name}: rows of different lengths, expected an array") from None
-
-
-def _floats(name: str, value: Any) -> np.ndarray:
-    array = _numbers(name, value)
-    if array.dtype.kind not in "fiu":
-        raise UserError(f"{name}: dtype {array.dtype}, expected numbers")
-    return array.astype(np.float64, copy=False)
-
-
-def _check_shapes(arrays: Mapping[str, np.ndarray]) -> None:
-    successors = arrays["successors"].shape
-    if len(successors) not in (3, 4) or math.prod(successors) == 0:
-        raise UserError(
-            f"successors: shape {successors}, expected [S, A, B] or [M, S, A, B], each at least 1"
-        )
-    if successors[-3] >= 2**31:
-        raise UserError(f"successors: {successors[-3]} states, expected fewer than 2**31")
-    batch = successors[:-3]
-    expected = {"probabilities": successors, "rewards": successors[:-1], "discount": batch}
-    for name, shape in expected.items():
-        if arrays[name].shape != shape:
-            raise UserError(
-                f"{name}: shape {arrays[name].shape}, expected {shape} "
-                f"to go with successors of shape {successors}"
-            )
-
-
-def _place(index: Sequence[Any]) -> str:
-    """'MDP 3, state 1, action 0' from the index of a row."""
-    names = ("MDP", "state", "action")[3 - len(index) :] if len(index) <= 3 else ()
-    return ", ".join(f"{name} {int(i)}" for name, i in zip(names, index))
-
-
-def _check_discount(discount: np.ndarray) -> None:
-    bad = ~((discount >= 0) & (discount < 1))
-    if bad.any():
-        where = f" of MDP {int(np.argmax(bad))}" if discount.ndim else ""
-        raise UserError(f"discount{where}: {discount[bad][0]}, expected a number in [0, 1)")
-
-
-def _check_rewards(rewards: np.ndarray) -> None:
-    flat = rewards.reshape(-1)
-    for start in range(0, flat.size, _BLOCK):
-        finite = np.isfinite(flat[start : start + _BLOCK])
-        if not finite.all():
-            at = start + int(np.argmin(finite))
-            place = _place(np.unravel_index(at, rewards.shape))
-            raise UserError(f"rewards: {place}: {flat[at]}, expected a finite number")
-
-
-def _check_successors(successors: np.ndarray) -> None:
-    rows, states = successors.reshape(-1, successors.shape[-1]), successors.shape[-3]
-    step = max(1, _BLOCK // rows.shape[1])
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step]
-        if block.min() >= 0 and block.max() < states:
-            continue
-        bad = ((block < 0) | (block >= states)).any(-1)
-        row = int(np.argmax(bad))
-        values = block[row][(block[row] < 0) | (block[row] >= states)]
-        place = _place(np.unravel_index(start + row, successors.shape[:-1]))
-        raise UserError(f"successors: {place}: {values[0]}, expected a state in 0..{states - 1}")
-
-
-def row_rounding(branching: int) -> float:
-    """How far from 1 a row's sum may be: what rounding explains; other rows are normalised."""
-    return (branching + 4) * 2.0**-52
-
-
-def _check_probabilities(probabilities: np.ndarray) -> bool:
-    """Raise at the first bad row; True if every row sums to one up to rounding."""
-    rows = probabilities.reshape(-1, probabilities.shape[-1])
-    step, exact = max(1, _BLOCK // rows.shape[1]), True
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step]
-        miss = np.abs(block.sum(-1) - 1)
-        # Written so that a NaN fails both comparisons.
-        good = (block >= 0).all(-1) & (miss <= ROW_TOLERANCE)
-        if not good.all():
-            row = int(np.argmin(good))
-            place = _place(np.unravel_index(start + row, probabilities.shape[:-1]))
-            wrong = block[row][~(block[row] >= 0)]
-            if len(wrong):
-                raise UserError(f"probabilities: {place}: {wrong[0]}, expected a number ≥ 0")
-            raise UserError(f"probabilities: {place}: they sum to {block[row].sum()}, expected 1")
-        exact = exact and bool((miss <= row_rounding(rows.shape[1])).all())
-    return exact
-
-
-def _toy_text_table(environment: Any) -> Mapping[int, Any]:
-    table = getattr(getattr(environment, "unwrapped", environment), "P", None)
-    if not isinstance(table, Mapping):
-        raise UserError(
-            f"environment: {type(environment).__name__} has no transition table P, "
-            "expected a toy-text environment such as FrozenLake-v1"
-        )
-    return table
-
-
-def _check_axes(axes: str | None) -> None:
-    if axes not in (None, "SA", "AS"):
-        raise UserError(f"axes: {axes!r}, expected 'SA' (state, action) or 'AS' (action, state)")
-
-
-def _warn_of_axes(name: str, states: int, actions: int, taken: str) -> None:
-    """Where A = S, nothing in the data shows the order of the axes: say which was assumed."""
-    if states == actions > 1:
-        line = f"{name}: {states} states and as many actions, taken as {taken}"
-        warnings.warn(f'{line}; axes="SA" or axes="AS" says which', stacklevel=3)
-
-
-def _turned(table: Mapping[int, Any]) -> Mapping[int, Any]:
-    """P[s][a] from P[a][s]."""
-    actions = range(len(table))
-    try:
-        return {s: {a: table[a][s] for a in actions} for s in range(len(table[0]))}
-    except (KeyError, IndexError, TypeError) as error:
-        raise UserError(f"table: {error!r}, expected P[a][s] for a, s = 0, 1, …") from None
-
-
-def _toy_text_sizes(table: Mapping[int, Any]) -> tuple[int, int]:
-    """S and A of a toy-text table, every entry of which is looked at."""
-    states = len(table)
-    try:
-        actions = len(table[0])
-        for s in range(states):
-            if len(table[s]) != actions:
-                raise UserError(f"table: state {s}: {len(table[s])} actions, expected {actions}")
-            for a in range(actions):
-                for p, successor, reward, _ in table[s][a]:
-                    if not (float(p) >= 0 and math.isfinite(float(reward))):
-                        raise UserError(
-                            f"table: state {s}, action {a}: probability {p} and reward {reward}, "
-                            "expected a probability ≥ 0 and a finite reward"
-                        )
-                    if not 0 <= int(successor) < states:
-                        raise UserError(
-                            f"table: state {s}, action {a}: successor {successor}, "
-                            f"expected a state in 0..{states - 1}"
-                        )
-    except UserError:
-        raise
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise UserError(
-            f"table: {error!r}, expected P[s][a] to list (probability, successor, reward, "
-            "terminated) for s, a = 0, 1, …"
-        ) from None
-    if not actions:
-        raise UserError("table: state 0 has no actions")
-    return states, actions
+    fields: Any = validated(successors, probabilities, rewards, discount, **layout)
+    del successors, probabilities, rewards, discount, layout
+    mdp = trusted(*(_frozen(array, dtype, copy=False) for array, dtype in zip(fields, _DTYPES)))
+    _name(mdp, state_names, action_names)
+    return mdp
 
 
 # The pytree --------------------------------------------------------------------------------------
 
 
-def _leaves(mdp: FiniteMDP) -> tuple[Any, Any, Any, Any]:
-    return mdp.successors, mdp.probabilities, mdp.rewards, mdp.discount
+def leaves(mdp: FiniteMDP) -> tuple[Any, ...]:
+    """The arrays: four, or six in the ragged layout."""
+    return tuple(getattr(mdp, name) for name in (_NAMED if mdp.ragged else FIELDS))
 
 
-def _trusted(successors: Any, probabilities: Any, rewards: Any, discount: Any) -> FiniteMDP:
+def trusted(*fields: Any) -> FiniteMDP:
     """Without validation or copies: for leaves that are tracers or come from a valid MDP."""
     mdp = object.__new__(FiniteMDP)
-    object.__setattr__(mdp, "successors", successors)
-    object.__setattr__(mdp, "probabilities", probabilities)
-    object.__setattr__(mdp, "rewards", rewards)
-    object.__setattr__(mdp, "discount", discount)
+    _set(mdp, *fields)
+    _name(mdp, None, None)
     return mdp
 
 
-jax.tree_util.register_pytree_node(
-    FiniteMDP, lambda mdp: (_leaves(mdp), None), lambda _, leaves: _trusted(*leaves)
-)
+def _set(mdp: FiniteMDP, *fields: Any) -> None:
+    for name, array in zip(_NAMED, (*fields, None, None)):
+        object.__setattr__(mdp, name, array)
+
+
+def _name(mdp: FiniteMDP, states: Any, actions: Any) -> None:
+    for name, values, count in (("state_names", states, "states"), ("action_names", actions, "")):
+        if values is not None:
+            values = checked_names(name, values, getattr(mdp, count or "actions"))
+        object.__setattr__(mdp, name, values)
+
+
+__all__ = ["Arrays", "Axes", "Fields", "FiniteMDP", "adopted", "aligned", "leaves", "trusted"]

@@ -13,9 +13,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.compilation import library_takes
-from movi.mdp.model import FiniteMDP
+from movi.errors import UserError
+from movi.mdp.model import FiniteMDP, leaves, trusted
 
 Array = Any
+
+jax.tree_util.register_pytree_node(
+    FiniteMDP, lambda mdp: (leaves(mdp), None), lambda _, parts: trusted(*parts)
+)
 
 
 class Union(NamedTuple):
@@ -24,25 +29,34 @@ class Union(NamedTuple):
     Attributes:
       successors: [N, A, B] int32, numbered within the union.
       probabilities: [N, A, B].
-      rewards: [N, A].
+      rewards: [N, A]; −inf where a state does not have an action.
       discount: [N, 1], or [1, 1] for a single MDP.
+      available: [N, A], or None where every state has every action: compiled code for those does
+        not know of masks.
+      owners: the state of each pair, where there is a row per pair: [L, B] and [L] above. Only
+        `pairwise` gives that, and only `best`, `greedy_index` and `chosen` tell it apart.
     """
 
     successors: Array
     probabilities: Array
     rewards: Array
     discount: Array
+    available: Array | None = None
+    owners: Array | None = None
 
 
 def union(mdp: FiniteMDP, copies: int = 1) -> Union:
     """Put an MDP, or ``copies`` times the MDPs of a batch, on the device.
 
-    Copy c of MDP m is member ``m * copies + c``. A single MDP is not copied on a CPU.
+    Copy c of MDP m is member ``m * copies + c``. A single MDP is not copied on a CPU. A ragged one
+    is padded: the schemes' tables are [N, A], whatever the layout.
     """
+    mdp = mdp.padded()
+    absent = np.isneginf(mdp.rewards)
     if mdp.batch is None and copies == 1:
-        leaves = (mdp.successors, mdp.probabilities, mdp.rewards, mdp.discount.reshape(1, 1))
-        return Union(*jax.device_put(leaves))
-    one = mdp if mdp.batch is not None else jax.tree.map(lambda x: x[None], mdp)
+        return _single(mdp, ~absent if absent.any() else None)
+    one = mdp.as_batch()
+    one_absent = absent.reshape(one.rewards.shape)
     members = one.rewards.shape[0] * copies
     shape = (members * mdp.states, mdp.actions, mdp.branching)
 
@@ -58,9 +72,46 @@ def union(mdp: FiniteMDP, copies: int = 1) -> Union:
                 repeat(one.probabilities).reshape(shape),
                 repeat(one.rewards).reshape(shape[:2]),
                 np.repeat(repeat(one.discount), mdp.states)[:, None],
+                ~repeat(one_absent).reshape(shape[:2]) if absent.any() else None,
             )
         )
     )
+
+
+def pairwise(mdp: FiniteMDP) -> Union:
+    """Put one MDP on the device in the layout it has."""
+    if not mdp.ragged:
+        return union(mdp)
+    return _single(mdp, owners=mdp.owners())
+
+
+def _single(
+    mdp: FiniteMDP, available: np.ndarray | None = None, owners: np.ndarray | None = None
+) -> Union:
+    fields = (mdp.successors, mdp.probabilities, mdp.rewards, mdp.discount.reshape(1, 1))
+    return Union(*jax.device_put((*fields, available, owners)))
+
+
+def best(mdp: Union, q: Array, states: int) -> Array:
+    """max_a q(s, a), [S]."""
+    if mdp.owners is None:
+        return jnp.max(q, -1)
+    return jax.ops.segment_max(q, mdp.owners, states, indices_are_sorted=True)
+
+
+def greedy_index(mdp: Union, q: Array, states: int) -> Array:
+    """What `chosen` takes for argmax_a q(s, a): the action, or the row of a ragged MDP."""
+    if mdp.owners is None:
+        return jnp.argmax(q, -1)
+    rows = jnp.arange(q.shape[0])
+    top = jnp.where(q == best(mdp, q, states)[mdp.owners], rows, q.shape[0])
+    return jax.ops.segment_min(top, mdp.owners, states, indices_are_sorted=True)
+
+
+def reward_size(mdp: Union) -> Array:
+    """max |r(s, a)| over the pairs that are there."""
+    sizes = jnp.abs(mdp.rewards)
+    return jnp.max(sizes if mdp.available is None else jnp.where(mdp.available, sizes, 0.0))
 
 
 def take(v: Array, index: Array) -> Array:
@@ -95,6 +146,20 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
         return jitted()(*args, **kwargs)
 
     return call
+
+
+def masked(mdp: Union, tables: dict[str, Array]) -> dict[str, Array]:
+    """Tables [..., N, A] with −inf at actions that a state does not have."""
+    if mdp.available is None:
+        return tables
+    if any(x.shape[-2:] != mdp.available.shape for x in tables.values()):
+        raise UserError("scheme: values that are no numbers, expected every action in every state")
+    return {name: jnp.where(mdp.available, x, -jnp.inf) for name, x in tables.items()}
+
+
+def chosen(mdp: Union, table: Array, index: Array) -> Array:
+    """table(s, π(s)) with π as `greedy_index` gives it."""
+    return select(table, index) if mdp.owners is None else table[index]
 
 
 def select(table: Array, policy: Array) -> Array:

@@ -14,10 +14,12 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.errors import UserError
-from movi.mdp.certificates import Aim, Bracket, aim, bracket, optimal_bracket, sweeps_needed
-from movi.mdp.exact import DIRECT, Optimum, bounded_policy_value, certain, optimum
+from movi.mdp.certificates import Aim, Bracket, aim, bracket, sweeps_needed
+from movi.mdp.exact import Optimum, bounded_policy_value, certain, optimum
+from movi.mdp.methods import DIRECT
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, compiled, expected, union
+from movi.mdp.operators import Union, compiled, reward_size, union
+from movi.mdp.sweeps import backup, optimal_bracket
 from movi.targets import soft_maximum, soft_policy
 
 Array = Any
@@ -41,9 +43,9 @@ def regularised_bracket(mdp: Union, v: Array, backed_up: Array, tau: float) -> B
 def _bracket(mdp: Union, v: Array, backed_up: Array, tau: Array) -> Bracket:
     """For τ > 0. The A terms exp(·) ≤ 1 and their sum are off by (A + 8) 2⁻⁵² relatively."""
     actions, branching = mdp.rewards.shape[-1], mdp.successors.shape[-1]
-    size = jnp.max(jnp.abs(mdp.rewards)) + tau * np.log(actions)
+    size = reward_size(mdp) + tau * np.log(actions)
     discount = mdp.discount[0, 0]
-    found = bracket(v, soft_maximum(backed_up, tau) - v, size, discount, branching)
+    found = bracket(v, soft_maximum(backed_up, tau) - v, size, discount, branching, jnp)
     more = tau * (actions + 8) * 2.0**-52 / (1 - discount)
     return found._replace(bound=found.bound + more, floor=found.floor + more)
 
@@ -67,6 +69,7 @@ def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None =
     if mdp.batch is not None:
         each = [regularised_optimum(member, tau, tolerance=tolerance) for member in mdp]
         return Optimum(*(np.stack(column) for column in zip(*each)))
+    mdp = mdp.padded()
     with jax.enable_x64(True):
         device = union(mdp)
         v = jnp.asarray(_newton(mdp, tau)) if mdp.states <= DIRECT else jnp.zeros(mdp.states)
@@ -74,13 +77,14 @@ def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None =
         while True:
             v, q, bound, floor = _sweeps(device, v, wanted, _SWEEPS, tau)
             made += _SWEEPS
-            goal = float(wanted.goal(floor, np))
+            goal = float(wanted.goal(float(floor)))
             most = min(most, made + 4 * sweeps_needed(float(bound), goal, float(mdp.discount)))
             if bound <= goal or made >= most:
                 break
         policy = np.asarray(soft_policy(q, tau))
         bound = np.asarray(bound)
-        return Optimum(np.asarray(q), policy, bound, bound <= wanted.promise(floor, np))
+        kept = bound <= wanted.promise(float(floor))
+        return Optimum(np.asarray(q), policy, bound, kept, "soft value iteration")
 
 
 def certain_optimum(mdp: FiniteMDP, tau: float) -> Optimum:
@@ -98,7 +102,8 @@ def _newton(mdp: FiniteMDP, tau: float) -> np.ndarray:
         terms = np.exp(gaps / tau)
         pi = terms / terms.sum(1, keepdims=True)
         # κ ln π = gaps − τ ln Σ, finite where ln π is not.
-        own = (pi * (mdp.rewards - gaps)).sum(1) + tau * np.log(terms.sum(1))
+        owns = np.where(pi > 0, mdp.rewards - gaps, 0.0)
+        own = (pi * owns).sum(1) + tau * np.log(terms.sum(1))
         new = np.linalg.solve(
             np.eye(mdp.states) - discount * np.einsum("sa,san->sn", pi, kernel), own
         )
@@ -117,12 +122,12 @@ def _sweeps(
     """Value iteration from v [S] until the goal, or ``most`` sweeps: v, q, its bound, the floor."""
 
     def carried(v: Array, n: Any) -> Any:
-        backed_up = mdp.rewards + mdp.discount * expected(mdp.successors, mdp.probabilities, v)
+        backed_up = backup(mdp, v)
         return v, backed_up, _bracket(mdp, v, backed_up, tau), n
 
     def unfinished(carry: Any) -> Array:
         _, _, found, n = carry
-        return (found.bound > wanted.goal(found.floor)) & (n < most)
+        return (found.bound > wanted.goal(found.floor, jnp)) & (n < most)
 
     def sweep(carry: Any) -> Any:
         return carried(soft_maximum(carry[1], tau), carry[3] + 1)
@@ -140,7 +145,7 @@ def entropy(policy: np.ndarray) -> np.ndarray:
 def following(mdp: FiniteMDP, policy: np.ndarray, tau: float = 0.0) -> FiniteMDP:
     """The Markov chain of a stochastic policy [S, A], an MDP with one action; τ H(π) is added."""
     rows = mdp.states, 1, mdp.actions * mdp.branching
-    rewards = (policy * mdp.rewards).sum(-1) + tau * entropy(policy)
+    rewards = (policy * np.where(policy > 0, mdp.rewards, 0.0)).sum(-1) + tau * entropy(policy)
     return FiniteMDP(
         mdp.successors.reshape(rows),
         (policy[..., None] * mdp.probabilities).reshape(rows),
@@ -153,10 +158,10 @@ def stochastic_policy_value(
     mdp: FiniteMDP, policy: np.ndarray, tau: float, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """v^τ_π [S] and q^τ_π [S, A] of a stochastic policy [S, A], and a proven bound on both."""
+    mdp = mdp.padded()
     chain = following(mdp, policy, tau)
-    v, bound = bounded_policy_value(chain, np.zeros(mdp.states, np.int32), tolerance)
+    only, guess = np.zeros(mdp.states, np.int32), np.zeros(mdp.states)
+    v, bound = bounded_policy_value(chain, only, tolerance, guess)
     with jax.enable_x64(True):
-        device = union(mdp)
-        ahead = np.asarray(expected(device.successors, device.probabilities, jnp.asarray(v[:, 0])))
-    q = mdp.rewards + float(mdp.discount) * ahead
-    return v[:, 0], q, bound + 2.0**-50 * float(np.abs(q).max())
+        q = np.asarray(backup(union(mdp), jnp.asarray(v[:, 0])))
+    return v[:, 0], q, bound + 2.0**-50 * float(np.abs(v).max())

@@ -21,10 +21,9 @@ def system(mdp: FiniteMDP, policy: np.ndarray) -> Any:
     """I − γ P_π, a sparse matrix [S, S]."""
     import scipy.sparse as sparse
 
-    every = np.arange(mdp.states)
-    rows = np.repeat(every, mdp.branching)
-    columns = mdp.successors[every, policy].ravel()
-    entries = (mdp.probabilities[every, policy].ravel(), (rows, columns))
+    rows = np.repeat(np.arange(mdp.states), mdp.branching)
+    columns = mdp.chosen(mdp.successors, policy).ravel()
+    entries = (mdp.chosen(mdp.probabilities, policy).ravel(), (rows, columns))
     kernel = sparse.csr_array(entries, shape=(mdp.states, mdp.states))
     return (sparse.eye_array(mdp.states) - float(mdp.discount) * kernel).tocsc()
 

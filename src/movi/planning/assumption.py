@@ -84,6 +84,7 @@ def assumption_check(
     """
     if mdps.batch is None:
         raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
+    mdps.require_all_actions()
     for name, value in (("iteration", iteration), ("restarts", restarts), ("batch", batch)):
         check_count(name, value)
     if not lengths or min(lengths) < 0:

@@ -15,7 +15,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, expected, take
+from movi.mdp.operators import Union, expected, masked, take
 from movi.schedules import Schedule
 from movi.targets import Algorithm, Target, soft_policy
 
@@ -36,13 +36,16 @@ class Scheme(NamedTuple):
         return self.beta(k - 1 + self.algorithm.first_beta)
 
 
-def check_exact(algorithm: Algorithm) -> None:
-    """Raises unless the expectation of each target over s' is its value at an expectation."""
+def check_affine(algorithm: Algorithm, samples: int) -> None:
+    """Raises unless a mean over successors of what targets read means something.
+
+    It is taken by an exact update (``samples = 0``) and by one of several samples.
+    """
     for name in algorithm.targets:
-        if not algorithm.kind(name).affine:
+        if samples != 1 and not algorithm.kind(name).affine:
             raise UserError(
                 f"scheme: {algorithm.name} has values of the kind {algorithm.kind(name)}, whose "
-                "exact update is not defined; expected a sampled one"
+                "mean over successors is not defined; expected one sample per (s, a)"
             )
 
 
@@ -116,7 +119,7 @@ def backups(
             for a in range(actions)
         ]
         result[name] = jnp.stack(columns, 1)
-    return result
+    return masked(mdp, result)
 
 
 def _reads_the_action(backup: Callable[..., Array], tables: Tables, seen: Any) -> bool:
@@ -158,7 +161,9 @@ def held(
     def again(carry: Any) -> Any:
         q, _, _, n = carry
         new = sweep(q)
-        return new, jnp.max(jnp.abs(new - q)), jnp.max(jnp.abs(new)), n + 1
+        there = new > -jnp.inf
+        change, size = (jnp.max(jnp.where(there, jnp.abs(x), 0.0)) for x in (new - q, new))
+        return new, change, size, n + 1
 
     return with_q(jax.lax.while_loop(moving, again, (tables["q"][0], jnp.inf, 0.0, 0))[0])
 

@@ -61,6 +61,7 @@ def trace(
     """
     if mdps.batch is None:
         raise UserError("mdps: a single MDP, expected a batch (count=1 makes one)")
+    mdps.require_all_actions()
     if iterations < 1:
         raise UserError(f"iterations: {iterations}, expected at least 1")
     check_seed(seed)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from movi.mdp import FiniteMDP, policy_values, weighted_norm
-from movi.mdp.exact import DIRECT
+from movi.mdp.methods import DIRECT
 from movi.mdp.regularised import stochastic_policy_value
 
 _SYSTEMS = 1 << 17  # entries of the linear systems in memory at a time, per thread
@@ -48,7 +48,7 @@ def policy_losses(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -
     """Norms of q* − q_π for policies [N, S] of one MDP."""
     first, place = distinct_rows(policies)
     differences = _direct if mdp.states <= DIRECT else _matrix_free
-    found = _norms(differences(mdp, optimal_q, policies[first]))
+    found = _norms(mdp, differences(mdp, optimal_q, policies[first]))
     return Losses(found.l1[place], found.sup[place])
 
 
@@ -57,11 +57,17 @@ def stochastic_losses(
 ) -> Losses:
     """Norms of q^τ_* − q^τ_π for stochastic policies [N, S, A] of one MDP; given q^τ_*."""
     differences = _stochastic_direct if mdp.states <= DIRECT else _stochastic_matrix_free
-    return _norms(differences(mdp, optimal_q, policies, tau))
+    return _norms(mdp, differences(mdp, optimal_q, policies, tau))
 
 
-def _norms(differences: Iterator[np.ndarray]) -> Losses:
-    norms = [(weighted_norm(d), weighted_norm(d, np.inf)) for d in differences]
+def _norms(mdp: FiniteMDP, differences: Iterator[np.ndarray]) -> Losses:
+    absent = np.isneginf(mdp.rewards)
+    share = (~absent).mean()  # of the actions that are there, over which the norm is the mean
+    norms = []
+    for difference in differences:
+        if share < 1:
+            difference = np.where(absent, 0.0, difference)
+        norms.append((weighted_norm(difference) / share, weighted_norm(difference, np.inf)))
     return Losses(*(np.concatenate(column) for column in zip(*norms)))
 
 
@@ -70,7 +76,9 @@ def _direct(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -> Iter
 
     They are solved for the difference itself, (I − γ P_π)(v* − v_π) = v* − q*(·, π), so that the
     loss of a nearly optimal policy does not drown in the rounding of two large numbers. Few systems
-    at a time, in one buffer: they stay in the cache.
+    at a time, in one buffer: they stay in the cache. Systems and products are those of one policy
+    each: BLAS chooses a product's kernel by its shape, so one product for all of them would round
+    by how many they are.
     """
     discounted = mdp.discount * mdp.dense().reshape(-1, mdp.states)  # γ P, a row per (s, a)
     minus = -discounted
@@ -83,8 +91,8 @@ def _direct(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -> Iter
         some = rows[begin : begin + step]
         systems = np.take(minus, some, 0, out=buffer[: len(some)], mode="clip")
         systems[:, every, every] += 1
-        difference = np.linalg.solve(systems, gaps[some][..., None])[..., 0]
-        yield (difference @ discounted.T).reshape(-1, mdp.states, mdp.actions)
+        difference = np.linalg.solve(systems, gaps[some][..., None])
+        yield (discounted @ difference).reshape(-1, mdp.states, mdp.actions)
 
 
 def _stochastic_direct(
@@ -102,29 +110,30 @@ def _stochastic_direct(
     step = max(1, _SYSTEMS // mdp.states**2)
     for begin in range(0, len(policies), step):
         pi = policies[begin : begin + step]
-        lost = gaps
+        lost = np.where(pi > 0, gaps, 0.0)
         if tau > 0:
-            lost = gaps + tau * np.log(pi, out=np.zeros_like(pi), where=pi > 0)
-        # One product for each state: [n, A] times [A, S].
-        moves = np.matmul(pi.swapaxes(0, 1), kernel).swapaxes(0, 1)
+            lost += tau * np.log(pi, out=np.zeros_like(pi), where=pi > 0)
+        moves = np.einsum("nsa,sat->nst", pi, kernel)
         right = (pi * lost).sum(-1)[..., None]
-        difference = np.linalg.solve(identity - moves, right)[..., 0]
-        yield (difference @ flat.T).reshape(-1, mdp.states, mdp.actions)
+        difference = np.linalg.solve(identity - moves, right)
+        yield (flat @ difference).reshape(-1, mdp.states, mdp.actions)
 
 
 def _stochastic_matrix_free(
     mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray, tau: float
 ) -> Iterator[np.ndarray]:
-    for pi in policies:
-        yield (optimal_q - stochastic_policy_value(mdp, pi, tau, 1e-10)[1])[None]
+    with np.errstate(invalid="ignore"):
+        for pi in policies:
+            yield (optimal_q - stochastic_policy_value(mdp, pi, tau, 1e-10)[1])[None]
 
 
 def _matrix_free(
     mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray
 ) -> Iterator[np.ndarray]:
     """q* − q_π, [1, S, A], one policy at a time, for MDPs too large for linear systems."""
-    for policy in policies:
-        yield (optimal_q - policy_values(mdp, policy))[None]
+    with np.errstate(invalid="ignore"):  # −inf − (−inf) where there is no action
+        for policy in policies:
+            yield (optimal_q - policy_values(mdp, policy))[None]
 
 
 def batch_losses(

@@ -9,14 +9,14 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, compiled, union
+from movi.mdp.operators import Union, compiled, masked, union
 from movi.planning.engine import (
     Read,
     Scheme,
     advance,
     backups,
     bootstraps,
-    check_exact,
+    check_affine,
     exactly,
     from_samples,
     held,
@@ -96,8 +96,8 @@ def run(
     change a result. A chunk's arrays may still be in computation when it is yielded, so that a
     caller can work on one while the next is computed.
     """
-    for scheme in schemes if samples == 0 else ():
-        check_exact(scheme.algorithm)
+    for scheme in schemes:
+        check_affine(scheme.algorithm, samples)
     with jax.enable_x64(True):
         device = union(mdp, copies)
         members = (mdp.batch or 1) * copies
@@ -105,7 +105,7 @@ def run(
         limits = jax.device_put(limits.reshape(*device.rewards.shape, mdp.branching - 1))
         keys = member_keys(seed, mdp.batch or 1, copies)
         states = members * mdp.states
-        tables = tuple(start(s.algorithm, states, mdp.actions) for s in schemes)
+        tables = tuple(masked(device, start(s.algorithm, states, mdp.actions)) for s in schemes)
     for first in range(1, iterations + 1, chunk):
         with jax.enable_x64(True):
             tables, policies = _chunk(

@@ -1,7 +1,7 @@
 """Solve one MDP with one scheme, with a certificate."""
 
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -11,19 +11,19 @@ from movi.errors import UserError, check_seed
 from movi.mdp import FiniteMDP
 from movi.mdp.certificates import (
     Aim,
-    bracket,
     check_tolerance,
     sweeps_needed,
 )
-from movi.mdp.exact import bounded_policy_value
-from movi.mdp.operators import Union, compiled, union
-from movi.mdp.regularised import regularised_bracket, stochastic_policy_value
+from movi.mdp.functions import FunctionMDP
+from movi.mdp.operators import Union, compiled, masked, union
+from movi.mdp.regularised import regularised_bracket
+from movi.mdp.solutions import TOLERANCE, Solution, rounding_floor, solution
 from movi.planning.engine import (
     Scheme,
     advance,
     backups,
     bootstraps,
-    check_exact,
+    check_affine,
     exactly,
     from_samples,
     held,
@@ -43,59 +43,14 @@ from movi.schedules import Schedule, Smoothing
 from movi.targets import Algorithm, soft_maximum
 
 Array = Any
-TOLERANCE = 1e-6  # of an exact solve, by default
 _CHUNK = 100  # iterations between two looks at the progress bar
 
 
-class Solution(NamedTuple):
-    """What a scheme found.
-
-    Attributes:
-      q: [S, A], within ``bound`` of q* in the sup norm; of q^τ_* where ``tau`` is above 0.
-      policy: π_{K+1}, made from the scheme's own table after K iterations: actions [S] if it is
-        greedy, probabilities [S, A] if it is soft.
-      bound: a proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run).
-      iterations: K.
-      converged: whether ``bound`` is within the tolerance that was asked for.
-      tolerance: that tolerance; None for a sampled run that was given none.
-      scheme: its name.
-      floor: no bound on this problem can be proven to be less than this in float64. A tolerance
-        below it is out of reach, whatever the iterations.
-      needed: an estimate of how many iterations the tolerance takes. None if it was reached, if
-        there was none, if it is out of reach, or if the bound is not falling.
-      tau: the weight of the entropy in the optimum that is certified; 0: q* itself.
-    """
-
-    q: np.ndarray
-    policy: np.ndarray
-    bound: float
-    iterations: int
-    converged: bool
-    tolerance: float | None
-    scheme: str
-    floor: float
-    needed: int | None
-    tau: float = 0.0
-
-
-class PolicyValue(NamedTuple):
-    """What a policy is worth.
-
-    Attributes:
-      q: q_π, [S, A]; q^τ_π where the solution has a τ above 0.
-      mean: the mean of v_π over all states, without any entropy.
-      loss_bound: a proven bound on ‖q* − q_π‖∞, or on ‖q^τ_* − q^τ_π‖∞.
-    """
-
-    q: np.ndarray
-    mean: float
-    loss_bound: float
-
-
 def solve(
-    mdp: FiniteMDP,
-    scheme: str | Algorithm | Options = "avi",
+    mdp: FiniteMDP | FunctionMDP,
+    scheme: str | Algorithm | Options | None = None,
     *,
+    method: str = "auto",
     sampled: bool = False,
     samples: int = 1,
     iterations: int | None = None,
@@ -103,17 +58,20 @@ def solve(
     seed: int = 0,
     beta: Schedule | None = None,
     progress: bool = False,
-) -> Solution:
-    """Run a scheme on one MDP until its certificate reaches the tolerance.
+) -> Any:
+    """Solve one MDP: by the method that suits it or, if one is named, by a scheme of the paper.
 
-    It stops early where float64 is proven to allow no better certificate. ``converged`` says
-    whether the tolerance was reached; if not, ``floor`` and ``needed`` say what would be.
+    It stops when a certificate reaches the tolerance, or early where float64 is proven to allow no
+    better one. ``converged`` says whether the tolerance was reached; if not, ``floor`` and
+    ``needed`` say what would be.
 
     Args:
-      mdp: the model.
+      mdp: the model; one of a function that is not stored gives a `FunctionSolution`.
       scheme: avi, movi, sql, dpp or one of their family, with options as in
         ``md-vi:lambda=0.01:tau=0.001``; options of `movi.planning.options`; or an algorithm of your
-        own. A scheme with an entropy in its evaluation is certified against q^τ_*.
+        own. One with an entropy in its evaluation is certified against q^τ_*. Without a scheme, but
+        with ``sampled``, ``iterations`` or ``beta``, it is avi.
+      method: without a scheme: auto, vi, mpi, pi or ipi; see `movi.mdp.methods`.
       sampled: sample successors instead of taking expectations over them.
       samples: how many per (s, a) and iteration, when sampled.
       iterations: at most this many (default: 10,000).
@@ -127,23 +85,31 @@ def solve(
     >>> solution = solve(movi.garnet(30, 4, 4, seed=0), "avi")
     >>> solution.converged, solution.bound <= 1e-6
     (True, True)
+    >>> solve(movi.garnet(30, 4, 4, seed=0)).scheme
+    'pi'
     """
+    if isinstance(mdp, FunctionMDP):
+        return mdp.solve(tolerance=TOLERANCE if tolerance is None else tolerance)
     limit = 10_000 if iterations is None else iterations
+    _check(mdp, limit, samples, tolerance, seed)
+    if scheme is None and not sampled and iterations is None and beta is None:
+        return solution(mdp, method=method, tolerance=tolerance)
+    if method != "auto":
+        raise UserError(f"method: {method!r}, expected none beside a scheme and its options")
+    scheme = "avi" if scheme is None else scheme
     if tolerance is None and not sampled:
         tolerance = TOLERANCE
-    _check(mdp, limit, samples, tolerance, seed)
     chosen = named(scheme, beta)
-    if not sampled:
-        check_exact(chosen.algorithm)
+    check_affine(chosen.algorithm, samples if sampled else 0)
     wanted = Aim(0.0 if tolerance is None else float(tolerance), True)
     floor, discount = rounding_floor(mdp), float(mdp.discount)
     contracts = chosen.algorithm.name == "avi" and not sampled
     history: list[np.ndarray] = []  # the bound of every iteration, or of every chunk when sampled
     with jax.enable_x64(True), bar("iterations", limit, show=progress) as move:
         device = union(mdp)
-        limits = jax.device_put(thresholds(mdp)) if sampled else None
+        limits = jax.device_put(thresholds(mdp.padded())) if sampled else None
         keys = member_keys(seed, 1)
-        tables: Any = start(chosen.algorithm, mdp.states, mdp.actions)
+        tables: Any = masked(device, start(chosen.algorithm, mdp.states, mdp.actions))
         done, bound, most = 0, np.inf, float(limit)
         while done < most and not bound <= wanted.goal(floor, np):
             many = min(_CHUNK, limit - done)
@@ -183,7 +149,7 @@ def solve(
             if done < limit:
                 needed = None
         return Solution(
-            q=np.asarray(q),
+            q=_by_pair(mdp, np.asarray(q)),
             policy=policy,
             bound=bound,
             iterations=done,
@@ -192,19 +158,9 @@ def solve(
             scheme=label(scheme),
             floor=floor,
             needed=needed,
+            mdp=mdp,
             tau=float(chosen.algorithm.tau),
         )
-
-
-def rounding_floor(mdp: FiniteMDP) -> float:
-    """No certificate of this MDP can be proven to be less than this: known before any iteration.
-
-    As `certificates.bracket` from v = 0: ‖v*‖ is at least the nearer of the ends
-    min_s max_a r / (1 − γ) and max_s max_a r / (1 − γ).
-    """
-    best, size = mdp.rewards.max(-1), np.abs(mdp.rewards).max()
-    found = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), mdp.branching, np)
-    return float(found.floor)
 
 
 def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
@@ -229,17 +185,9 @@ def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
     return int(np.ceil(needed)) if needed < 1e15 else None  # centuries are no estimate
 
 
-def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
-    """Evaluate a solution's policy; ‖q* − q_π‖ ≤ ‖q* − q‖ + ‖q − q_π‖ bounds its loss."""
-    tolerance = 1e-10 if solution.tolerance is None else max(1e-10, solution.tolerance / 10)
-    if solution.policy.ndim == 2:
-        _, q, bound = stochastic_policy_value(mdp, solution.policy, solution.tau, tolerance)
-        v, _, _ = stochastic_policy_value(mdp, solution.policy, 0.0, tolerance)
-        away = float(np.abs(solution.q - q).max())
-        return PolicyValue(q, float(v.mean()), solution.bound + away + bound)
-    q, bound = bounded_policy_value(mdp, solution.policy, tolerance)
-    mean = float(q[np.arange(mdp.states), solution.policy].mean())
-    return PolicyValue(q, mean, solution.bound + float(np.abs(solution.q - q).max()) + bound)
+def _by_pair(mdp: FiniteMDP, table: np.ndarray) -> np.ndarray:
+    """A table [S, A] in the layout of the MDP."""
+    return table[mdp.owners(), mdp.choices] if mdp.ragged else table
 
 
 def _first(algorithm: Algorithm, seen: Any) -> Array:
@@ -266,7 +214,7 @@ def _exact(
 
     def unfinished(carry: Any) -> Array:
         _, made, _, bounds, floor = carry
-        reached = bounds[jnp.maximum(made - 1, 0)] <= wanted.goal(floor)
+        reached = bounds[jnp.maximum(made - 1, 0)] <= wanted.goal(floor, jnp)
         return (made < iterations) & ~reached
 
     def iteration(carry: Any) -> Any:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from movi.errors import Unwritable, UserError
+from movi.files import open_own
 
 
 class Damaged(UserError):
@@ -80,8 +81,7 @@ def _mapped(file: Path, size: int, dtype: np.dtype, new: bool) -> Any:
     try:
         if new:
             file.parent.mkdir(parents=True, exist_ok=True)
-        flags = os.O_RDWR | os.O_NOFOLLOW | (os.O_CREAT | os.O_TRUNC if new else 0)
-        number = os.open(file, flags, 0o644)
+        number = open_own(file, os.O_RDWR | (os.O_CREAT | os.O_TRUNC if new else 0))
         with os.fdopen(number, "r+b") as opened:
             if new:
                 os.posix_fallocate(number, 0, whole)

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from movi.agents.options import Averaging, DeepSQL
 from movi.experiments.atari import GAMES
 from movi.reports.deep import BASELINE, MOMENTUM, Cell, Results, Variant, slug
 from movi.reports.naming import (
@@ -37,7 +38,7 @@ from movi.reports.references import Reference
 from movi.reports.runs import Run, Sweep, iterations_of, settings
 from movi.reports.series import DEEP, FURTHER, Style
 from movi.reports.tables import Array
-from movi.training.config import Config, flat
+from movi.training.config import Config
 
 STICKY = {"Atari": "sticky actions 0.25", "MinAtar": "sticky actions 0.1"}
 """By suite; the others have none."""
@@ -149,7 +150,7 @@ def _lowest(game: str, cells: Labelled) -> float:
     scores = [run.scores for (own, _), runs in cells.items() if own == game for run in runs]
     known = np.concatenate(scores)
     known = known[~np.isnan(known)]
-    return float(known.min()) if known.size else np.nan
+    return float(np.min(known)) if known.size else np.nan
 
 
 def _cell(runs: Sequence[Run], lowest: float) -> Cell:
@@ -204,17 +205,26 @@ def _variants(configs: Mapping[tuple[str, str], Config]) -> tuple[Variant, ...]:
                 label,
                 algorithm,
                 Style(text, *look),
-                flat(config)["beta"] if _schedule(config) == "constant" else None,
-                flat(config).get("sign"),
+                _constant(config),
+                config.options.sign if isinstance(config.options, DeepSQL) else None,
                 main=not (own and alike(config, first[principal[algorithm]])),
             )
         )
     return tuple(found)
 
 
-def _schedule(config: Config) -> Any:
+def _schedule(config: Config) -> str | None:
     """What the schedule of β is called; None for an algorithm without."""
-    return flat(config).get("beta_schedule")
+    options = config.options
+    return options.beta_schedule if isinstance(options, Averaging) else None
+
+
+def _constant(config: Config) -> float | None:
+    """β, if it is constant."""
+    options = config.options
+    if isinstance(options, Averaging) and options.beta_schedule == "constant":
+        return options.beta
+    return None
 
 
 def _place(algorithm: str) -> int:

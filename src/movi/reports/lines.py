@@ -105,7 +105,7 @@ class LineFigure:
         if not values.size:
             return 0.1, 1.0
         tops = [c.values + (0 if c.spread is None else c.spread) for c in self.curves]
-        high = max(float(top[np.isfinite(top)].max(initial=0)) for top in tops)
+        high = max(float(np.max(top[np.isfinite(top)], initial=0)) for top in tops)
         low = max(float(values.min()), DEEPEST * high)
         return _step(low * (1 + 1e-9), up=False), _step(high * (1 - 1e-9), up=True)
 

@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from movi.agents.options import default_kappa
+from movi.agents.options import Averaging, DeepSQL, default_kappa
 from movi.agents.registry import title_of
 from movi.training.config import Config, flat
-from movi.training.presets import PRESETS
+from movi.training.presets import PRESETS, preset_options
 
 SUITES = {"ALE/": "Atari", "MinAtar/": "MinAtar", "gymnax/": "gymnax"}
 """By how the environments' ids begin."""
@@ -91,27 +91,39 @@ def _rank(preset: str) -> int:
 def usual(config: Config, name: str) -> Any:
     """A field's value in the config's preset; an option's default."""
     known = {field.name: field.default for field in (*fields(config.options), *fields(config))}
-    return PRESETS.get(config.preset, {}).get(name, known.get(name))
+    known |= {
+        **PRESETS.get(config.preset, {}),
+        **preset_options(config.preset, type(config.options)),
+    }
+    return known.get(name)
 
 
 def _differences(config: Config) -> dict[str, str]:
     """What can tell one config from another, as text: without what its algorithm does not use."""
     own = {"β": "", "sign": "", "preset": config.preset}
-    options = config.options.to_json()
-    schedule, kappa = options.get("beta_schedule"), options.get("kappa")
-    if schedule == "constant":
-        own["β"] = f"β={options['beta']:g}"
-    elif schedule not in (None, "rate-updates"):
-        own["β"] = f"({schedule})"
-    elif kappa not in (None, default_kappa(config.steps)):
-        own["β"] = f"κ={kappa}"
-    if options.get("sign", "sql") != "sql":
-        own["sign"] = f"({options['sign']})"
-    for name in options.keys() - {"beta_schedule", "kappa", "beta", "sign"}:
-        own[name] = str(options[name])
+    options, said = config.options.to_json(), set()
+    if isinstance(config.options, Averaging):
+        said = {"beta_schedule", "kappa", "beta"}
+        own["β"] = _beta(config.options, config.steps)
+    if isinstance(config.options, DeepSQL):
+        said.add("sign")
+        own["sign"] = "" if config.options.sign == "sql" else f"({config.options.sign})"
+    for name in options:
+        if name not in said:
+            own[name] = str(options[name])
     for name in shared_fields(config):
         own[name] = str(getattr(config, name))
     return own
+
+
+def _beta(options: Averaging, steps: int) -> str:
+    """How β goes, if it is not the paper's schedule."""
+    if options.beta_schedule == "constant":
+        return f"β={options.beta:g}"
+    parts = [] if options.beta_schedule == "rate-updates" else [f"({options.beta_schedule})"]
+    if options.counts and options.kappa not in (None, default_kappa(steps)):
+        parts.append(f"κ={options.kappa}")
+    return " ".join(parts)
 
 
 def shared_fields(config: Config) -> list[str]:

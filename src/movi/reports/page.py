@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from movi.errors import UserError
 from movi.files import (
+    check_own_directory,
     check_replaceable,
     directory_to_write,
     file_to_write,
@@ -174,6 +175,7 @@ def write_report(
         check_replaceable(file)
     else:
         file = file_to_write(out, new_directory=True)
+    check_own_directory(file.parent / FIGURES, file.parent)
     check_formats(formats)
     chapters = read_chapters(directory, references, game)
     page = render(chapters, file.parent, formats)
@@ -196,6 +198,7 @@ def draw(directory: Path, made_by: str) -> tuple[list[Path], list[Verdict | Find
     sections = [section for section in SECTIONS if section.made_by == made_by]
     chapters = _something(directory, [_read_chapter(directory, section) for section in sections])
     parts = [part for chapter in chapters for part in chapter.parts]
+    check_own_directory(directory / FIGURES, directory)
     files = [path for part in parts for path in save(part.figure, directory / FIGURES)]
     return files, [verdict for part in parts for verdict in part.verdicts]
 
@@ -203,7 +206,7 @@ def draw(directory: Path, made_by: str) -> tuple[list[Path], list[Verdict | Find
 def render(chapters: Sequence[Chapter], beside: Path, formats: Sequence[str] = FORMATS) -> str:
     """The page's HTML; links are relative to the directory ``beside``."""
     shown = [chapter for chapter in chapters if chapter.parts or chapter.problems]
-    missing = [chapter for chapter in chapters if not (chapter.parts or chapter.problems)]
+    missing = [c for c in chapters if not (c.parts or c.problems) and c.section.expected]
     verdicts = [v for chapter in shown for part in chapter.parts for v in part.judged]
     body = "".join(_chapter(chapter, beside, formats) for chapter in shown)
     absent = "".join(

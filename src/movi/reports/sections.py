@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from movi.mdp.families import FAMILIES
 from movi.reports import assumption_verdicts, figures, verdicts
 from movi.reports.charts import Figure
 from movi.reports.tables import (
@@ -82,6 +83,8 @@ class Section:
     """Its data in a results directory; None if there are none, UserError if they are not good."""
     entries: tuple[Entry, ...]
     """Its figures."""
+    expected: bool = True
+    """Whether the page says that it is absent."""
 
 
 def csv_loader(name: str, read: Callable[[Path], Any]) -> Callable[[Path], Loaded | None]:
@@ -124,6 +127,27 @@ def _assumption_table(data: Assumptions) -> PageTable:
     last = max((part.n[-1] for own in data.parts.values() for part in own.values()), default=0)
     header = ("reading", "j", "l", "ε̄ at N = 1", f"at N = {last:,.0f}", "proven to be 0 on")
     return PageTable("The estimates, mean over MDPs", header, tuple(rows), folded=True)
+
+
+def _family(name: str) -> Section:
+    """The schemes on a family of structured MDPs: described, since the paper has Garnets only."""
+    return Section(
+        name=f"schemes_{name}",
+        title=f"Sampled schemes on another family: {name}",
+        intro=(
+            "The same comparison on a family with structure, where news travels slowly: does "
+            "averaging still win? The paper does not look at it."
+        ),
+        made_by=f"movi garnets compare --family {name}",
+        load=csv_loader(f"compare_{name}", read_compare),
+        entries=(
+            Entry(
+                lambda data: replace(figures.schemes_mean(data), name=f"schemes_{name}"),
+                (verdicts.averaging_on_a_family,),
+            ),
+        ),
+        expected=False,
+    )
 
 
 SECTIONS: tuple[Section, ...] = (
@@ -188,5 +212,6 @@ SECTIONS: tuple[Section, ...] = (
             Entry(figures.constant_beta, (verdicts.constant_beta_leaves_error,)),
         ),
     ),
+    *map(_family, FAMILIES),
 )
 """The tabular half of the report; the deep half is in ``deep_sections``."""

@@ -146,7 +146,7 @@ def compare(
         },
         mean=over_games(lambda runs: runs.improvements().mean(-1)),
         median=over_games(lambda runs: np.median(runs.improvements(), -1)),
-        improved=over_games(lambda runs: (runs.improvements() > 0).sum(-1)),
+        improved=over_games(lambda runs: (runs.improvements() > 0).sum(-1, dtype=np.float64)),
         iqm=over_games(_Runs.iqm),
         probability=over_games(_Runs.probability),
         undefined=undefined,

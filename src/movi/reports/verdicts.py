@@ -239,6 +239,34 @@ def spread(data: Compare) -> Finding:
     return Finding(about, seen)
 
 
+def averaging_on_a_family(data: Compare) -> Finding:
+    """Whether averaging still wins where mixing is slow: AVI's late error beside the others'."""
+    about = "Does averaging win on this family too? The paper has Garnets only."
+    k, curves = data.iteration, data.mean
+    late = {s: float(curve[_late(k)].mean()) for s, curve in curves.items()}
+    levels = ", ".join(f"{number(x)} ({_label(s)})" for s, x in late.items())
+    seen = f"Mean error over the last half of {k[-1]:,.0f} iterations: {levels}."
+    if "avi" in late and len(late) > 1:
+        best = min((s for s in late if s != "avi"), key=late.__getitem__)
+        won = [int(i) for i in k[curves[best] < curves["avi"]]]
+        if late[best] < late["avi"]:
+            seen += f" {_label(best)} is below AVI by a factor of "
+            seen += f"{number(late['avi'] / late[best])}" if late[best] else "any size"
+            seen += f", for good from k = {_for_good(won, int(k[-1])):,} on."
+        else:
+            seen += f" AVI is below the others; {_label(best)} is the nearest."
+    return Finding(about, seen)
+
+
+def _for_good(won: list[int], last: int) -> int:
+    """The iteration from which on all are among these."""
+    for k in reversed(won):
+        if k != last:
+            break
+        last -= 1
+    return last + 1
+
+
 def _present(data: Bounds, schemes: set[str]) -> list[Bound]:
     return [
         pair
@@ -268,7 +296,7 @@ def _hold(claim: str, data: Bounds, schemes: set[str]) -> Verdict:
             )
         else:
             positive = loss > 0
-            tight = float((bound[positive] / loss[positive]).min()) if positive.any() else np.inf
+            tight = float(np.min(bound[positive] / loss[positive])) if positive.any() else np.inf
             parts.append(
                 f"{name}: holds at all {loss.size:,} iterations, bound ≥ {number(tight)} × loss"
             )

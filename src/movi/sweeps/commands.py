@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
-from movi.errors import UserError
+from movi.errors import UserError, plain
 
 if TYPE_CHECKING:
     from movi.sweeps.matrix import Sweep
@@ -84,11 +84,8 @@ class RunSweep:
             )
         for failure in failures:
             run = failure.run
-            print(
-                f"movi: {run.env} {run.label} seed {run.seed} failed: {run.message} "
-                f"(log: {failure.log})",
-                file=sys.stderr,
-            )
+            line = f"{run.env} {run.label} seed {run.seed} failed: {run.message}"
+            print(plain(f"movi: {line} (log: {failure.log})"), file=sys.stderr)
         if failures:
             sys.exit(1)
         if not self.dry_run:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from pathlib import Path
 
-from movi.errors import UserError, check_count
-from movi.files import directory_to_write
+from movi.errors import UserError, check_count, plain
+from movi.files import check_own_directory, directory_to_write
 from movi.sizes import readable, require
 from movi.sweeps.files import (
     Stored,
@@ -22,7 +22,7 @@ from movi.sweeps.local import Listener, run_local
 from movi.sweeps.lock import locked
 from movi.sweeps.matrix import Job, Sweep, config_changes, difference, jobs_of
 from movi.sweeps.named import named_sweep
-from movi.sweeps.needs import Needs, needs_of
+from movi.sweeps.needs import needs_of
 from movi.sweeps.plan import (
     Plan,
     cores,
@@ -33,6 +33,7 @@ from movi.sweeps.plan import (
 )
 from movi.sweeps.progress import write_failure
 from movi.sweeps.status import ENDED, RunStatus, job_status
+from movi.training.footprint import Footprint
 from movi.training.run_files import CONFIG, SWEEP_FILE, read_config
 from movi.version import __version__
 
@@ -83,10 +84,12 @@ def left_over(directory: Path, sweep: Sweep) -> list[Job]:
     for job in jobs_of(sweep):
         for seed in job.seeds:
             path = run_directory(directory, job.cell, seed)
+            check_own_directory(path, directory)
             if (path / CONFIG).exists():
                 changed = config_changes(job.cell.config_of(seed), read_config(path))
                 if changed:
                     raise UserError(f"{path}: has another config: {', '.join(changed)}")
+        check_own_directory(log_file(directory, job).parent, directory)
         runs = list(job_status(directory, job))
         for run in runs:
             if run.state == "unreadable":
@@ -133,7 +136,7 @@ class Begin:
 
     sweep: Sweep
     """The matrix."""
-    needs: tuple[Needs, ...]
+    needs: tuple[Footprint, ...]
     """What a run of each cell takes; not asked if nothing is left to do."""
     begun: bool
     """Whether the directory has it already, so that its grouping is settled."""
@@ -188,7 +191,7 @@ def settle(
 
 def to_stdout(line: str) -> None:
     """Prints a line at once, so that a log of the driver is never behind."""
-    print(line)
+    print(plain(line))
     sys.stdout.flush()
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import FrameType
 from typing import IO
 
-from movi.files import check_replaceable, writing
+from movi.files import open_own, writing
 from movi.signals import ASKING, heard
 from movi.sweeps.files import log_file
 from movi.sweeps.matrix import Job
@@ -47,14 +47,11 @@ def start_worker(
 ) -> subprocess.Popen[bytes]:
     """A worker process; it stops when this process ends or closes its standard input."""
     log = log_file(directory, job)
-    with writing(log):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        check_replaceable(log)
     words = [str(directory), str(job.index), str(job.seeds[0]), cores, *trust]
     output: IO[bytes]
-    # A log that is a link is not followed: the directory may be somebody else's.
     with writing(log):
-        number = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+        log.parent.mkdir(parents=True, exist_ok=True)
+        number = open_own(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     with os.fdopen(number, "ab") as output:
         return subprocess.Popen(
             # -P: not the working directory, where a file numpy.py would be imported and run.

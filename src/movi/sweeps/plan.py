@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from movi.errors import UserError
 from movi.sizes import available_memory, readable
 from movi.sweeps.matrix import Job, Sweep, jobs_of
-from movi.sweeps.needs import Needs
+from movi.training.footprint import Footprint
 
 PROCESS = 1_100_000_000
 """Bytes of a worker beside its replay: Python, JAX, compiled programs, networks. Measured with
@@ -20,7 +20,7 @@ class Plan:
 
     sweep: Sweep
     """With the seeds that each task takes together."""
-    needs: tuple[Needs, ...]
+    needs: tuple[Footprint, ...]
     """Of each cell."""
     workers: int
     """Processes at once."""
@@ -52,7 +52,7 @@ def shares(available: list[int], workers: int) -> list[list[int]]:
     return [available[i::workers] for i in range(workers)]
 
 
-def grouped(sweep: Sweep, needs: Sequence[Needs]) -> Sweep:
+def grouped(sweep: Sweep, needs: Sequence[Footprint]) -> Sweep:
     """With all seeds of a cell together where the environment is compiled with the agent."""
     cells = zip(sweep.cells, needs)
     return replace(
@@ -64,7 +64,7 @@ def grouped(sweep: Sweep, needs: Sequence[Needs]) -> Sweep:
     )
 
 
-def within(sweep: Sweep, needs: tuple[Needs, ...], share: int) -> Sweep:
+def within(sweep: Sweep, needs: tuple[Footprint, ...], share: int) -> Sweep:
     """With as many seeds together as fit into a worker's share of the memory, at least one."""
     cells = []
     for cell, need in zip(sweep.cells, needs):
@@ -75,7 +75,7 @@ def within(sweep: Sweep, needs: tuple[Needs, ...], share: int) -> Sweep:
 
 def fitted(
     sweep: Sweep,
-    needs: tuple[Needs, ...],
+    needs: tuple[Footprint, ...],
     workers: int | None,
     *,
     jobs: Sequence[Job] | None = None,

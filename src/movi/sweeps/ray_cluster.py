@@ -30,9 +30,9 @@ from movi.sweeps.local import (
 )
 from movi.sweeps.lock import locked
 from movi.sweeps.matrix import Job, Sweep, jobs_of
-from movi.sweeps.needs import Needs
 from movi.sweeps.plan import Plan, cores, within
 from movi.sweeps.worker import GRACE, find_job
+from movi.training.footprint import Footprint
 
 RETRIES = 20
 """How often a task is started again whose node or worker died."""
@@ -139,7 +139,7 @@ def require_listening(address: str) -> None:
 
 def planned(
     sweep: Sweep,
-    needs: tuple[Needs, ...],
+    needs: tuple[Footprint, ...],
     nodes: Sequence[dict[str, float]],
     cpus: float,
     gpus: float,

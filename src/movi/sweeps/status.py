@@ -1,5 +1,6 @@
 """How the runs of a sweep stand, read from their directories; nothing here writes."""
 
+import math
 import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from movi.errors import UserError
+from movi.errors import UserError, plain
 from movi.reading import read_last_row
 from movi.sweeps.files import progress_file, read_sweep, run_directory
 from movi.sweeps.lock import is_locked
@@ -185,7 +186,7 @@ def table(seen: Overview) -> Any:
     from rich.table import Table
     from rich.text import Text
 
-    drawn = Table(title=plain(seen.title), title_justify="left", caption=summary(seen))
+    drawn = Table(title=Text(plain(seen.title)), title_justify="left", caption=summary(seen))
     drawn.caption_justify = "left"
     for name in ("environment", "algorithm"):
         drawn.add_column(name, overflow="fold")
@@ -223,18 +224,13 @@ def _complete(runs: Iterable[RunStatus]) -> bool:
     return all(run.state in ENDED for run in runs)
 
 
-def plain(text: str) -> str:
-    """Text without what a terminal would take for a command."""
-    return "".join(c if c.isprintable() else " " for c in text)
-
-
 def duration(seconds: float | None) -> str:
     """Seconds for people.
 
     >>> duration(42), duration(3720), duration(200_000), duration(None)
     ('42 s', '1 h 02 min', '2 d 07 h', '–')
     """
-    if seconds is None:
+    if seconds is None or not math.isfinite(seconds):
         return "–"
     whole = round(seconds)
     if whole < 120:

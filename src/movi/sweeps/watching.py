@@ -1,7 +1,7 @@
 """A job's runs, told to its log and its progress file."""
 
 from movi.sweeps.progress import Progress
-from movi.training.train import Loop, Watcher
+from movi.training.loop import Loop, Watcher
 
 
 class JobWatcher(Watcher):

@@ -79,9 +79,8 @@ def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] 
     """Trains the job's runs, as far as they are not trained, to their end."""
     from movi.envs.gymnax_env import is_gymnax
     from movi.sweeps.watching import JobWatcher
-    from movi.training.fused_train import train_seeds
     from movi.training.processors import prepare_fused
-    from movi.training.train import train
+    from movi.training.train import train_seeds
 
     watcher = JobWatcher(progress)
     outs = [run_directory(directory, job.cell, seed) for seed in job.seeds]
@@ -90,11 +89,8 @@ def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] 
             share = int(os.environ["NPROC"])
             os.environ["NPROC"] = "1"  # a core for each seed's program, not several for one
             prepare_fused(min(len(job.seeds), share))
-            config = job.cell.config
-            train_seeds(config, job.seeds, outs, watcher=watcher, stop=stop, trust=trust)
-        else:
-            for seed, out in zip(job.seeds, outs):
-                train(job.cell.config_of(seed), out, watcher=watcher, stop=stop, trust=trust)
+        config = job.cell.config
+        train_seeds(config, job.seeds, outs, watcher=watcher, stop=stop, trust=trust)
 
 
 def use_cores(cores: str) -> None:

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import Interrupted, NoRoom, UserError, one_line
 from movi.files import write_aside, writing
 from movi.reading import checked, parsed, tensors
 from movi.replay.ring import Damaged
@@ -46,8 +46,9 @@ class Checkpoints:
 
     def steps(self) -> list[int]:
         """The agent steps of which there is one, in order."""
-        names = (path.name for path in self.path.glob(f"*{SUFFIX}") if not path.is_dir())
-        return sorted(int(m[1]) for name in names if (m := re.fullmatch(r"(\d+)\..*", name)))
+        files = (path for path in self.path.glob(f"*{SUFFIX}") if not path.is_dir())
+        steps = [int(file.stem) for file in files if re.fullmatch("[0-9]{12,18}", file.stem)]
+        return sorted(step for step in steps if self.file(step).is_file())
 
     def file(self, step: int) -> Path:
         """The file of a step."""
@@ -91,6 +92,8 @@ def read(file: Path) -> Saved:
         metadata, arrays = tensors(file)
         text = metadata.get("movi", "")
         about: _About = checked(parsed(text, str(file)), _About, str(file))
+    except NoRoom:
+        raise
     except UserError:
         raise Damaged(f"{file}: damaged, or no checkpoint") from None
     if about.format > FORMAT:
@@ -121,26 +124,34 @@ def newest(
     """Restores the newest checkpoint that all runs have and that is not damaged.
 
     None if there is no checkpoint at all. A damaged one is passed over with a warning; if all are,
-    that is an error: whoever has it decides what to do with the run.
+    that is an error: whoever has it decides what to do with the run. So is one that was forged, and
+    makes no sense though its checksum is right.
     """
+    damaged: list[Damaged] = []
     common = sorted(set.intersection(*(set(c.steps()) for c in checkpoints)))
     for step in reversed(common):
         try:
             saved = [c.read(step) for c in checkpoints]
             try:
                 restore(saved)
-            except UserError:
+            except (UserError, Interrupted):
                 raise
-            except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
+            except Exception as error:  # whatever loops and environments say to what makes no sense
                 file = checkpoints[0].file(step)
                 raise Damaged(f"{file}: damaged ({type(error).__name__} {error})") from None
         except Damaged as error:
-            log.warning("movi: warning: %s; trying the checkpoint before it", error)
+            damaged.append(error)
             continue
+        for one in damaged:
+            log.warning(
+                "movi: warning: went on from an earlier checkpoint: %s", one_line(str(one), 250)
+            )
         for c in checkpoints:
             c.keep_until(step)
         return saved
-    if common:
+    if damaged:
         where = ", ".join(str(c.path) for c in checkpoints)
-        raise UserError(f"{where}: no checkpoint can be read; without it the run begins anew")
+        raise UserError(
+            f"{where}: no checkpoint can be read; without it the run begins anew ({damaged[0]})"
+        )
     return None

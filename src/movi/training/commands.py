@@ -8,6 +8,7 @@ import re
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, make_dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,13 +16,13 @@ import tyro
 from tyro.conf import Positional, UseAppendAction, arg
 
 from movi.agents.options import Options
-from movi.agents.registry import find, names
+from movi.agents.registry import find, known, names
 from movi.arguments import value_of
 from movi.errors import UserError, check_count, check_seed
 from movi.modules import module_of
 from movi.reading import checked
 from movi.training.config import Config
-from movi.training.presets import preset_fields, usual_preset
+from movi.training.presets import preset_fields, preset_options, usual_preset
 
 MOST_SEEDS = 10_000
 MOST_EPISODES = 1_000_000
@@ -39,8 +40,9 @@ class Train(Config):
     The algorithm's own options are shown with its name: movi train momentum-dqn --help.
     """
 
-    algorithm: Positional[str]
-    """Its name (dqn, momentum-dqn, …: see the list above), or MODULE:NAME for one of your own."""
+    algorithm: Positional[Annotated[str, arg(metavar="ALGORITHM")]]
+    """Its name (dqn, momentum-dqn, …: movi train --help lists them all), or MODULE:NAME for one of
+    your own."""
     out: Path | None = None
     """The run directory: new or empty, or that of the same run, which goes on. None:
     runs/ENV-ALGORITHM-PRESET-SEED."""
@@ -53,17 +55,11 @@ class Train(Config):
     def given(cls, arguments: Sequence[str]) -> "tuple[type[Train], Train]":
         """The command with the options of the algorithm and the defaults of the preset named."""
         name = _algorithm(arguments)
-        kind = Options if name is None else find(name, (module_of(name, "algorithm"),))
-        chosen = make_dataclass(
-            cls.__name__,
-            [("options", kind, field(default_factory=kind))],
-            bases=(cls,),
-            frozen=True,
-            namespace={"__doc__": f"{cls.__doc__}\nAlgorithms: {', '.join(names())}."},
-        )
+        kind: Any = Options if name is None else find(name, (module_of(name, "algorithm"),))
+        chosen = _with_options(kind)
         preset = value_of(arguments, "--preset") or usual_preset(value_of(arguments, "--env") or "")
-        missing = {"algorithm": tyro.MISSING, "env": tyro.MISSING, "options": kind()}
-        return chosen, chosen(**{**missing, **preset_fields(preset)})
+        own = {**preset_fields(preset), "options": kind(**preset_options(preset, kind))}
+        return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **own)
 
     @classmethod
     def hint(cls, arguments: Sequence[str]) -> str:
@@ -120,27 +116,29 @@ class Resume:
         _train(configs[0], [config.seed for config in configs], runs, trust=self.trust)
 
 
+@cache
+def _with_options(kind: Any) -> Any:
+    """``Train`` with the options of an algorithm in the place of any."""
+    return make_dataclass(
+        Train.__name__,
+        [("options", Annotated[kind, arg(name=kind.title or "own")], field(default_factory=kind))],
+        bases=(Train,),
+        frozen=True,
+        namespace={"__doc__": f"{Train.__doc__}\nAlgorithms: {', '.join(names())}."},
+    )
+
+
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
     """Trains, begins or goes on; stops with a checkpoint when a signal asks for it."""
-    from movi.envs.gymnax_env import is_gymnax
-    from movi.training.processors import prepare_fused
+    from movi.training.processors import prepare
     from movi.training.progress import bar
     from movi.training.stopping import stopping
-    from movi.training.train import train
+    from movi.training.train import train_seeds
 
-    if is_gymnax(config.env):
-        prepare_fused(len(seeds))
+    prepare(config.env, len(seeds))
     start = time.monotonic()
     with stopping() as stop, bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
-        if len(seeds) > 1 and is_gymnax(config.env):
-            from movi.training.fused_train import train_seeds
-
-            results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop, trust=trust)
-        else:
-            results = [
-                train(replace(config, seed=seed), out, watcher=watcher, stop=stop, trust=trust)
-                for seed, out in zip(seeds, outs)
-            ]
+        results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop, trust=trust)
     seconds = time.monotonic() - start
     for out, result in zip(outs, results):
         _tell(out, result, seconds)
@@ -304,7 +302,15 @@ def check_epsilon(epsilon: float) -> None:
 def _algorithm(arguments: Sequence[str]) -> str | None:
     """The name of the algorithm among a command's words, before the others can be parsed."""
     for before, word in zip(("", *arguments), arguments):
-        names_one = word in names() or (":" in word and not before.startswith("--"))
-        if not word.startswith("-") and (names_one or word is arguments[0]):
+        free = not before.startswith("--") or "=" in before or before in _flags()
+        names_one = word in names() or ":" in word or word is arguments[0]
+        if free and names_one and not word.startswith("-"):
             return word
     return None
+
+
+def _flags() -> set[str]:
+    """The options that take no value."""
+    kinds: list[Any] = [Config, *filter(None, (known(name) for name in names()))]
+    found = (field.name for kind in kinds for field in fields(kind) if field.type in (bool, "bool"))
+    return {f"--{name.replace('_', '-')}" for name in found}

@@ -15,6 +15,7 @@ from movi.agents.registry import known, options_of
 from movi.errors import UserError, check_fraction, check_positive
 from movi.reading import checked, of_format
 from movi.schedules import Epsilon, Schedule
+from movi.training.presets import preset_options
 from movi.transitions import ONE_STEP, Horizon
 
 FORMAT = 3
@@ -32,9 +33,9 @@ class Config:
     SpaceInvaders) or gymnax/CartPole-v1."""
     preset: str = "control"
     """Where the other fields' defaults come from: control (small environments), paper (Dopamine's
-    DQN of 2019, the paper's baseline), modern (Adam and squared error), minatar (the DQN of
-    MinAtar's authors) or minatar-published (a published study's, with greedy evaluations). Compare
-    algorithms within one preset."""
+    DQN of 2019, the paper's baseline), modern (Adam and squared error), c51 and munchausen
+    (their published optimisers), minatar (the DQN of MinAtar's authors) or minatar-published (a
+    published study's, with greedy evaluations). Compare algorithms within one preset."""
     seed: int = 0
     """Of everything random in the run."""
     steps: int = 100_000
@@ -102,11 +103,17 @@ class Config:
     timeouts_are_terminal: bool = False
     """Treat a truncated episode as terminated, as old Dopamine did (otherwise it bootstraps)."""
     options: Options = field(default_factory=Unknown)
-    """The algorithm's own options (``movi.agents.options``); a mapping of some of them will do."""
+    """The algorithm's own options."""
 
     def __post_init__(self) -> None:
         """Checks every field."""
-        object.__setattr__(self, "options", options_of(self.algorithm, self.options))
+        if type(self) is Config and not isinstance(self.algorithm, str):  # a command may miss it
+            raise UserError(f"algorithm: {self.algorithm!r}, expected a name")
+        options = chosen_options(self.algorithm, self.preset, self.options)
+        object.__setattr__(self, "options", options)
+        taken = {own.name for own in fields(options)} & RESERVED
+        if taken:
+            raise UserError(f"options: {sorted(taken)[0]} of {self.algorithm} is a config's field")
         check_fields(self)
         for name in _POSITIVE:
             check_integer(name, getattr(self, name), 1)
@@ -140,11 +147,14 @@ class Config:
         >>> Config("momentum-dqn", "CartPole-v1").replace(steps=100, beta=0.9).options.beta
         0.9
         """
-        known = {field.name for field in fields(self)}
-        own = {key: value for key, value in changes.items() if key in known}
-        theirs = {key: value for key, value in changes.items() if key not in known}
-        before = {} if "algorithm" in own else self.options.to_json()
-        return replace(self, **{"options": {**before, **theirs}, **own})
+        own = {key: value for key, value in changes.items() if key in FIELDS}
+        theirs = {key: value for key, value in changes.items() if key not in FIELDS}
+        given = own.pop("options", None)
+        before = {} if "algorithm" in own or given is not None else self.options.to_json()
+        if isinstance(given, Options):
+            given = given.to_json()
+        own["options"] = {**before, **(given or {}), **theirs}
+        return replace(self, **own)
 
     @property
     def horizon(self) -> Horizon:
@@ -170,7 +180,8 @@ class Config:
 
     def to_json(self) -> str:
         """The text of ``config.json``."""
-        return json.dumps({"format": FORMAT, **self.to_dict()}, indent=2) + "\n"
+        data = {"format": FORMAT, **self.to_dict()}
+        return json.dumps(data, indent=2, allow_nan=False) + "\n"
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, of JSON's types."""
@@ -191,14 +202,13 @@ class Config:
     @classmethod
     def from_dict(cls, data: dict[str, Any], name: str = "config") -> "Config":
         """A config from its fields."""
-        known = {field.name for field in fields(cls)}
-        needed = {"algorithm", "env"}
-        wrong = sorted(set(data) - known) + sorted(needed - set(data))
+        wrong = sorted(set(data) - FIELDS) + sorted({"algorithm", "env"} - set(data))
         if wrong:
             raise UserError(f"{name}: unknown or missing fields: {', '.join(wrong)}")
-        given = checked(data.get("options") or {}, dict[str, Any], f"{name}: options")
+        given = checked(data.get("options", {}), dict[str, Any], f"{name}: options")
+        algorithm = checked(data["algorithm"], str, f"{name}: algorithm")
         try:
-            options = options_of(str(data["algorithm"]), given)
+            options = chosen_options(algorithm, str(data.get("preset", "control")), given)
         except UserError as error:
             raise UserError(f"{name}: {error}") from None
         config: Config = checked({**data, "options": options}, cls, name)
@@ -212,10 +222,26 @@ class Config:
         >>> Config.from_flat(config).options.beta
         0.9
         """
-        known = {field.name for field in fields(cls)}
-        options = {key: value for key, value in data.items() if key not in known}
-        own = {key: value for key, value in data.items() if key in known}
-        return cls.from_dict({**own, "options": {**data.get("options", {}), **options}}, name)
+        given = checked(data.get("options", {}), dict[str, Any], f"{name}: options")
+        options = {key: value for key, value in data.items() if key not in FIELDS}
+        own = {key: value for key, value in data.items() if key in FIELDS}
+        return cls.from_dict({**own, "options": {**given, **options}}, name)
+
+
+FIELDS = frozenset(field.name for field in fields(Config))
+RESERVED = FIELDS | {"out", "seeds", "trust"}
+"""Names that no algorithm's option may have: those of the config, and of the command's own."""
+
+
+def chosen_options(algorithm: str, preset: str, given: Any) -> Options:
+    """The options of an algorithm: those that are given, the preset's, and its own defaults."""
+    kind = known(algorithm)
+    if kind is None or (isinstance(given, Options) and not isinstance(given, Unknown)):
+        return options_of(algorithm, given)
+    values = given.to_json() if isinstance(given, Unknown) else given
+    if isinstance(values, Mapping | None):
+        values = {**preset_options(preset, kind), **(values or {})}
+    return options_of(algorithm, values)
 
 
 def flat(config: Config) -> dict[str, Any]:
@@ -230,7 +256,7 @@ _BEFORE = ("shared_batch", "beta_schedule", "kappa", "beta", "sign")
 
 def upgraded(data: dict[str, Any]) -> dict[str, Any]:
     """The fields of a config of format 2, which had the options of all algorithms among them."""
-    if "options" in data:
+    if "options" in data or not set(_BEFORE) & set(data):
         return data
     kind = known(str(data.get("algorithm")))
     theirs = {field.name for field in fields(kind)} if kind is not None else set(_BEFORE)

@@ -5,6 +5,7 @@ be interrupted. What it keeps of a run is the chunks' state (one pytree per seed
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -15,10 +16,12 @@ from movi.agents.exploration import limits
 from movi.agents.learner import Learner
 from movi.envs.jax_env import JaxEnvironment
 from movi.errors import UserError
-from movi.replay.device import bytes_per_transition
+from movi.replay.device import bytes_per_transition, packed_space
+from movi.replay.interface import slack_of
 from movi.replay.ring import Damaged
 from movi.replay.uniform import UniformReplay
 from movi.sizes import require
+from movi.training.checkpoint import Saved
 from movi.training.config import Config
 from movi.training.fused_step import (
     FusedState,
@@ -29,12 +32,11 @@ from movi.training.fused_step import (
     make_init,
 )
 from movi.training.host_loop import CHECK_PERIOD, beta_of
+from movi.training.loop import CHUNK
 from movi.training.run_directory import clean
 from movi.training.scores import Scores
 from movi.transitions import Transition
 from movi.trees import arrays_of, tree_of
-
-CHUNK = 1_000  # agent steps between two looks at a run
 
 
 class SeedRun:
@@ -93,7 +95,7 @@ class SeedRun:
         return self._multiples(self.config.sync_period)
 
     def row(self, until: int, iteration: int) -> dict[str, Any]:
-        """The metrics of the agent steps up to ``until``: ``train.iteration_row``'s row."""
+        """The metrics of the agent steps up to ``until``."""
         n, first, unripe = self.config.num_envs, self.step, self.config.horizon.unripe
         count = until - first
         for j, (reward, ended) in enumerate(
@@ -140,6 +142,7 @@ class FusedLoop:
         environment: JaxEnvironment,
         learner: Learner,
         seeds: Sequence[int],
+        files: Sequence[Path] = (),
         *,
         vectorised: bool = True,
     ) -> None:
@@ -150,6 +153,7 @@ class FusedLoop:
           environment: the environment.
           learner: the learner.
           seeds: one run for each.
+          files: a directory for each, in which its replay is kept; none if it is kept nowhere.
           vectorised: map the seeds inside one program, instead of running one program for each.
         """
         size = config.replay_capacity * bytes_per_transition(environment.spaces.observation)
@@ -157,7 +161,9 @@ class FusedLoop:
         require(
             f"replay of {config.replay_capacity:,} transitions{plural}", memory=len(seeds) * size
         )
-        self.config, self.seeds = config, tuple(seeds)
+        self.config, self.seeds, self._files = config, tuple(seeds), tuple(files)
+        self._row = packed_space(environment.spaces.observation)
+        self._kept: list[UniformReplay] = []
         self.step = self.ticks = 0
         self._vectorised = vectorised and len(seeds) > 1
         self._size = max(1, CHUNK // config.num_envs)
@@ -182,6 +188,32 @@ class FusedLoop:
         starts, period = self.config.learns_after, self.config.update_period
         return max(0, self.step // period - starts // period)
 
+    def begin(self) -> None:
+        """Starts with empty replays."""
+        capacity, every = self.config.replay_capacity, self.config.checkpoint_every
+        self._open(slack_of(capacity, every), new=True)
+
+    def _open(self, slack: int, *, new: bool) -> None:
+        self._kept = [
+            UniformReplay(
+                self.config.replay_capacity, self._row, slack=slack, directory=file, new=new
+            )
+            for file in self._files
+        ]
+
+    def room(self, moment: Mapping[str, Any]) -> int:
+        """Agent steps until the replays' files lose a moment of theirs."""
+        kept = self._kept[0]
+        return kept.room(moment) + kept.added - self.added
+
+    def diverged(self, i: int) -> int | None:
+        """The step at which a seed's run diverged, if it did."""
+        return self.runs[i].diverged
+
+    def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
+        """The metrics of a seed since its last row."""
+        return self.runs[i].row(self.runs[i].noticed_at(until), iteration)
+
     def advance(
         self,
         until: int,
@@ -191,8 +223,8 @@ class FusedLoop:
     ) -> None:
         """Goes on until every seed has reached agent step ``until``, or all have diverged.
 
-        ``tick`` and ``settled`` are called after every chunk; ``left`` says how many agent steps
-        the next one may have at most.
+        ``tick`` is called after every chunk, ``settled`` too unless its last tick was cut, where a
+        longer run's is not; ``left`` says how many agent steps the next one may have at most.
         """
         n = self.config.num_envs
         while self.step < until:
@@ -200,7 +232,8 @@ class FusedLoop:
             count = max(1, min(self._size, ticks, left(self) // n))
             self._take(count)
             tick(self)
-            settled(self)
+            if self.added == self.step:
+                settled(self)
             if all(run.diverged and run.noticed_at(until) <= self.step for run in self.runs):
                 return
 
@@ -210,34 +243,31 @@ class FusedLoop:
             return self.states[i]
         return jax.tree.map(lambda leaf: leaf[i], self.states[0])
 
-    def snapshot(self, i: int, kept: UniformReplay) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """All that ``restore`` needs of a seed, but for the ring: that goes on in ``kept``.
+    def snapshot(self, i: int) -> Saved:
+        """All that ``restore`` needs of a seed, but for the ring: that goes on in its files.
 
         Only what was added since the last snapshot is fetched from the device.
         """
-        state = self.state(i)
+        state, kept = self.state(i), self._kept[i]
         count = min(self.added - kept.added, self.config.replay_capacity)
         slots = np.arange(self.added - count, self.added) % self.config.replay_capacity
         if count:
             kept.extend(Transition(*map(np.asarray, self._fetch(state.ring, slots))), self.added)
         arrays, about = self.runs[i].snapshot()
         arrays |= arrays_of(_without_ring(state), "state")
-        return arrays, {**about, "step": self.step, "ticks": self.ticks, "replay": kept.moment()}
+        moment = {"step": self.step, "ticks": self.ticks, "replay": kept.moment()}
+        return Saved(arrays, {**about, **moment})
 
-    def restore(
-        self,
-        arrays: Sequence[Mapping[str, np.ndarray]],
-        states: Sequence[Mapping[str, Any]],
-        kept: Sequence[UniformReplay],
-    ) -> None:
+    def restore(self, saved: Sequence[Saved]) -> None:
         """Goes on from snapshots of all seeds at the same tick, as if nothing had happened."""
-        ticks = {int(state["ticks"]) for state in states}
+        self._open(int(saved[0].state["replay"]["slack"]), new=False)
+        ticks = {int(one.state["ticks"]) for one in saved}
         if len(ticks) != 1:
             raise UserError(f"checkpoints of different ticks: {sorted(ticks)}")
         self.ticks = ticks.pop()
         self.step = min(self.ticks * self.config.num_envs, self.config.steps)
         restored = []
-        for i, (own, about, replay) in enumerate(zip(arrays, states, kept)):
+        for i, ((own, about), replay) in enumerate(zip(saved, self._kept)):
             replay.restore(about["replay"])
             if replay.added != self.added:
                 raise Damaged(f"replay: {replay.added} transitions, expected {self.added}")

@@ -12,7 +12,7 @@ steps, gone through one after the other: updates and synchronisations per agent 
 whatever n is.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,12 @@ from movi.agents.exploration import exploring, limits
 from movi.agents.learner import Learner
 from movi.envs.interface import Environment, Outcome, is_restorable
 from movi.replay.interface import Replay, is_kept
+from movi.training.checkpoint import Saved
 from movi.training.config import Config
 from movi.training.draws import ACTING, SAMPLING, Draws, env_seeds, key_of
 from movi.training.host_learner import HostLearner
+from movi.training.loop import CHUNK
+from movi.training.run_directory import clean
 from movi.training.scores import Scores
 from movi.transitions import Transition
 
@@ -43,10 +46,18 @@ class HostLoop:
     """A run in progress; ``advance`` takes it further."""
 
     def __init__(
-        self, config: Config, environment: Environment, learner: Learner, replay: Replay
+        self,
+        config: Config,
+        environment: Environment,
+        learner: Learner,
+        make_replay: Callable[[int | None], Replay],
     ) -> None:
-        """Resets the environments and initialises the learner, by the config's seed."""
-        self.config, self.environment, self.replay = config, environment, replay
+        """Resets the environments and initialises the learner, by the config's seed.
+
+        ``make_replay(slack)`` gives a new replay (None), or opens the files of one that have this
+        slack.
+        """
+        self.config, self.environment, self._make_replay = config, environment, make_replay
         self.learner = HostLearner(learner, config.seed)
         self.scores = Scores(environment.num_envs)
         self.step = self.ticks = self.updates = self.syncs = 0
@@ -62,31 +73,65 @@ class HostLoop:
         self._before = self._observation
         self._actions = np.zeros(environment.num_envs, np.int64)
 
+    def begin(self) -> None:
+        """Starts with an empty replay."""
+        self.replay = self._make_replay(None)
+
     def advance(
         self,
         until: int,
         tick: Callable[["HostLoop"], None] = lambda loop: None,
         settled: Callable[["HostLoop"], None] = lambda loop: None,
-    ) -> int | None:
-        """Goes on to agent step ``until``; the step at which the run diverged, if it did.
+        left: Callable[["HostLoop"], int] = lambda loop: CHUNK,
+    ) -> None:
+        """Goes on to agent step ``until``, or until the run is seen to have diverged.
 
         ``tick`` is called after every step of the environments, ``settled`` whenever all their
         transitions have been gone through: only then is there something to ``snapshot``.
         """
+        del left  # there is a settled moment at every step of the environments
         while self.step < until:
             if not self._waiting:
                 settled(self)
                 self._tick()
                 tick(self)
             self._transition(self._waiting.pop())
-            if self.step % CHECK_PERIOD == 0 and (diverged := self.learner.diverged_at()):
-                return diverged
+            if self.step % CHECK_PERIOD == 0 and self.learner.diverged_at():
+                return
         if not self._waiting:
             settled(self)
+
+    def diverged(self, i: int = 0) -> int | None:
+        """The step at which the run diverged, if it did."""
         return self.learner.diverged_at()
 
-    def snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """All that ``restore`` needs, at a settled moment: arrays, and the rest of JSON's types."""
+    def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
+        """The metrics since the last row."""
+        return clean(
+            {
+                "iteration": iteration,
+                "step": self.step,
+                **self.scores.take(),
+                **self.learner.take_means(),
+                **beta_of(self.config, self.step),
+                "epsilon": self.epsilon(),
+                "updates": self.updates,
+                "syncs": self.syncs,
+                "stored": len(self.replay),
+            }
+        )
+
+    def parameters(self, i: int = 0) -> dict[str, Any]:
+        """A copy of the online networks' parameters."""
+        return self.learner.parameters()
+
+    def room(self, moment: Mapping[str, Any]) -> int:
+        """Agent steps until the replay's files lose a moment of theirs."""
+        assert is_kept(self.replay)
+        return self.replay.room(moment)
+
+    def snapshot(self, i: int = 0) -> Saved:
+        """All that ``restore`` needs, at a settled moment."""
         assert is_restorable(self.environment)
         assert is_kept(self.replay)
         environment = self.environment.snapshot()
@@ -96,11 +141,13 @@ class HostLoop:
         }
         counters = {name: getattr(self, name) for name in _COUNTERS}
         scores, replay = self.scores.snapshot(), self.replay.moment()
-        return arrays, {**counters, "scores": scores, "replay": replay}
+        return Saved(arrays, {**counters, "scores": scores, "replay": replay})
 
-    def restore(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
+    def restore(self, saved: Sequence[Saved]) -> None:
         """Goes on from a snapshot, as if nothing had happened."""
+        ((arrays, state),) = saved
         assert is_restorable(self.environment)
+        self.replay = self._make_replay(int(state["replay"]["slack"]))
         assert is_kept(self.replay)
         self.replay.restore(state["replay"])
         space, m = self.environment.spaces.observation, self._minibatches

@@ -6,7 +6,6 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from movi.errors import Interrupted, Unwritable, UserError
-from movi.replay.ring import Damaged
 from movi.training.checkpoint import KEPT, Checkpoints, Saved
 from movi.training.run_directory import RunDirectory
 from movi.training.stopping import Stop
@@ -50,8 +49,10 @@ class Keeper:
         """The runs go on from this step; what they need of older checkpoints is kept."""
         self.step = step
         for kept in self._checkpoints[0].steps() if self._checkpoints else ():
-            with suppress(Damaged):
-                self._kept.append((kept, self._checkpoints[0].read(kept).state["replay"]))
+            with suppress(Exception):  # one that makes no sense needs nothing
+                moment = self._checkpoints[0].read(kept).state["replay"]
+                self._room(moment)
+                self._kept.append((kept, moment))
 
     def left(self, step: int) -> int:
         """Agent steps until a checkpoint is due, as far as is known now."""

@@ -6,7 +6,7 @@ import socket
 from pathlib import Path
 
 from movi.errors import UserError
-from movi.files import writing
+from movi.files import open_own, writing
 
 LOCK_FILE = "lock"
 
@@ -27,7 +27,7 @@ class Lock:
         self._file = directory / LOCK_FILE
         while True:
             with writing(self._file):
-                self._number = os.open(self._file, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o644)
+                self._number = open_own(self._file, os.O_RDWR | os.O_CREAT)
             try:
                 fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:

@@ -3,6 +3,7 @@
 ``paper``: Dopamine's DQN of 2019, the paper's baseline (its table of hyper-parameters, and what the
 table leaves out from Dopamine's TensorFlow code). ``modern``: the same with Dopamine's later
 optimiser and loss. ``control``: for small environments; see docs/agents.md for its origin.
+``c51`` and ``munchausen``: the same with the optimisers of Dopamine's C51 and of Munchausen-DQN.
 ``minatar``: the DQN of MinAtar's authors (Young and Tian, arXiv:1903.03176, and their
 examples/dqn.py: network, replay, batch, learning start, target period, ε), with one update every 4
 steps instead of every step and the ``paper`` preset's optimiser, loss and share of κ.
@@ -12,9 +13,11 @@ evaluations during the run.
 """
 
 from collections.abc import Mapping
+from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
+from movi.agents.options import Options
 from movi.errors import UserError
 
 _PAPER = {
@@ -91,11 +94,35 @@ _MINATAR_PUBLISHED = {
     "optimiser_epsilon": 1e-8,
 }
 
+_C51 = {
+    **_PAPER,
+    "preset": "c51",
+    "optimiser": "adam",
+    "learning_rate": 2.5e-4,
+    "optimiser_epsilon": 3.125e-4,
+}
+
+_MUNCHAUSEN = {
+    **_PAPER,
+    "preset": "munchausen",
+    "optimiser": "adam",
+    "learning_rate": 5e-5,
+    "optimiser_epsilon": 3.125e-4,
+}
+
+_SUPPORTS: Mapping[str, Mapping[str, Any]] = {
+    "control": {"atoms": 201, "v_min": -100.0, "v_max": 100.0},
+    "minatar": {"v_min": -100.0, "v_max": 100.0},
+    "minatar-published": {"v_min": -100.0, "v_max": 100.0},
+}
+
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {
         "control": MappingProxyType({"preset": "control"}),
         "paper": MappingProxyType(_PAPER),
         "modern": MappingProxyType(_MODERN),
+        "c51": MappingProxyType(_C51),
+        "munchausen": MappingProxyType(_MUNCHAUSEN),
         "minatar": MappingProxyType(_MINATAR),
         "minatar-published": MappingProxyType(_MINATAR_PUBLISHED),
     }
@@ -120,3 +147,14 @@ def preset_fields(name: str) -> dict[str, Any]:
     if name not in PRESETS:
         raise UserError(f"preset: {name!r}, expected one of {', '.join(PRESETS)}")
     return dict(PRESETS[name])
+
+
+def preset_options(name: str, kind: type[Options]) -> dict[str, Any]:
+    """The options of an algorithm that a preset sets: the atoms, by the size of returns.
+
+    >>> from movi.agents.options import C51, DQN
+    >>> preset_options("minatar", C51), preset_options("minatar", DQN)
+    ({'v_min': -100.0, 'v_max': 100.0}, {})
+    """
+    known = {field.name for field in fields(kind)}
+    return {key: value for key, value in _SUPPORTS.get(name, {}).items() if key in known}

@@ -8,6 +8,14 @@ one core each, are nearly twice as fast as on one. JAX reads both settings once,
 import contextlib
 import os
 
+from movi.envs.gymnax_env import is_gymnax
+
+
+def prepare(env_id: str, programs: int) -> None:
+    """Prepares for runs on an environment, if they are compiled end to end."""
+    if is_gymnax(env_id):
+        prepare_fused(programs)
+
 
 def prepare_fused(programs: int) -> None:
     """One thread per CPU device, and as many devices as programs can use.

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from movi.training.train import Loop, Watcher
+from movi.training.loop import Loop, Watcher
 
 
 class _Bar(Watcher):
@@ -18,7 +18,7 @@ class _Bar(Watcher):
         self._start, self._first = time.monotonic(), 0
 
     def announce(self, line: str) -> None:
-        self._progress.console.print(line, style="dim")
+        self._progress.console.print(line, style="dim", markup=False)
 
     def tick(self, loop: Loop) -> None:
         now = time.monotonic()
@@ -53,7 +53,7 @@ def bar(description: str, total: int) -> Iterator[Watcher]:
     )
 
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn("score {task.fields[score]}"),

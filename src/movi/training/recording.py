@@ -1,6 +1,11 @@
 """Videos of an agent at play."""
 
-from collections.abc import Collection
+import os
+import subprocess
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +15,7 @@ from movi.agents.agent import Agent
 from movi.agents.exploration import drawn
 from movi.envs.gym_vector import spaces_of
 from movi.envs.make import make_visible
-from movi.errors import MissingExtra, UserError
+from movi.errors import MissingExtra, Unwritable, UserError, check_count
 from movi.files import beside, file_to_write, writing
 from movi.training.draws import env_seeds
 
@@ -34,52 +39,109 @@ def record(
     if Path(out).suffix != ".mp4":
         raise UserError(f"out: {out}, expected a file name that ends in .mp4")
     file = file_to_write(out)
+    check_count("episodes", episodes)
     try:
-        import imageio_ffmpeg
+        from imageio_ffmpeg import get_ffmpeg_exe
     except ModuleNotFoundError:
         raise MissingExtra("record", "video") from None
-    env = make_visible(env_id, trust=trust)
     with writing(file):
         aside = beside(file, ".part.mp4")
-    writer = None
-    try:
-        if spaces_of(env.observation_space, env.action_space, env_id) != agent.spaces:
-            raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
-        rng = np.random.default_rng(seed)
-        returns = []
-        for episode_seed in env_seeds(seed, episodes, RECORDING):
-            observation, _ = env.reset(seed=episode_seed)
-            total, ended = 0.0, False
-            while True:
-                frame = _even(env.render())
-                if writer is None:
-                    fps = int(env.metadata.get("render_fps") or 30)
-                    size = frame.shape[1], frame.shape[0]
-                    writer = imageio_ffmpeg.write_frames(
-                        str(aside), size, fps=fps, macro_block_size=2, ffmpeg_log_level="error"
-                    )
-                    writer.send(None)
-                writer.send(frame)
-                if ended:
-                    break
-                (explore,), (random,) = drawn(rng, 1, epsilon, agent.spaces.actions)
-                action = int(random if explore else agent.actions(observation))
-                action += agent.spaces.first_action
-                observation, reward, terminated, truncated, _ = env.step(action)
-                total += float(reward)
-                ended = terminated or truncated
-            returns.append(total)
-        if writer is not None:
-            writer.close()
-            writer = None
+    with _no_devices():
+        env = make_visible(env_id, trust=trust)
+        try:
+            if spaces_of(env.observation_space, env.action_space, env_id) != agent.spaces:
+                raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
+            returns: list[float] = []
+            frames = _play(agent, env, env_seeds(seed, episodes, RECORDING), epsilon, seed, returns)
+            fps = int(env.metadata.get("render_fps") or 30)
+            _encode(get_ffmpeg_exe(), frames, aside, fps)
             with writing(file):
                 aside.replace(file)
-        return returns
+            return returns
+        finally:
+            aside.unlink(missing_ok=True)
+            env.close()
+
+
+def _play(
+    agent: Agent,
+    env: Any,
+    seeds: Collection[int],
+    epsilon: float,
+    seed: int,
+    returns: list[float],
+) -> Iterator[np.ndarray]:
+    """The images of whole episodes; the return of each is appended at its end."""
+    rng = np.random.default_rng(seed)
+    for episode_seed in seeds:
+        observation, _ = env.reset(seed=episode_seed)
+        total, ended = 0.0, False
+        while True:
+            yield _even(env.render())
+            if ended:
+                break
+            (explore,), (random,) = drawn(rng, 1, epsilon, agent.spaces.actions)
+            action = int(random if explore else agent.actions(observation))
+            action += agent.spaces.first_action
+            observation, reward, terminated, truncated, _ = env.step(action)
+            total += float(reward)
+            ended = terminated or truncated
+        returns.append(total)
+
+
+def _encode(ffmpeg: str, frames: Iterator[np.ndarray], file: Path, fps: int) -> None:
+    """Writes images of one size as H.264.
+
+    Without a fork of Python, which JAX's threads could deadlock: nothing is to run in the child
+    before ffmpeg does. In a process group of its own, so that a terminal's SIGINT reaches us alone.
+    """
+    first = next(frames)
+    size = f"{first.shape[1]}x{first.shape[0]}"
+    given = f"-f rawvideo -pix_fmt rgb24 -video_size {size} -framerate {fps} -i -"
+    wanted = "-an -vcodec libx264 -crf 25 -pix_fmt yuv420p"
+    command = [ffmpeg, "-y", "-v", "error", *given.split(), *wanted.split(), str(file)]
+    with (
+        tempfile.TemporaryFile() as said,
+        subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            process_group=0,
+        ) as process,
+    ):
+        assert process.stdin is not None
+        try:
+            for frame in chain((first,), frames):
+                process.stdin.write(frame.data)
+            process.stdin.close()
+        except BrokenPipeError:  # it says why
+            with suppress(BrokenPipeError):
+                process.stdin.close()
+        except BaseException:
+            process.kill()
+            raise
+        if process.wait() != 0:
+            said.seek(0)
+            lines = said.read().decode(errors="replace").split("\n")
+            reason = next((line for line in lines if line.strip()), f"status {process.returncode}")
+            raise Unwritable(f"out: ffmpeg could not write the video: {reason.strip()}")
+
+
+@contextmanager
+def _no_devices() -> Iterator[None]:
+    """Neither sound nor a window, which SDL (under pygame) would open and complain about."""
+    dummies = {"SDL_AUDIODRIVER": "dummy", "SDL_VIDEODRIVER": "dummy"}
+    before = {name: os.environ.get(name) for name in dummies}
+    os.environ.update(dummies)
+    try:
+        yield
     finally:
-        if writer is not None:
-            writer.close()
-        aside.unlink(missing_ok=True)
-        env.close()
+        for name, value in before.items():
+            if value is None:
+                del os.environ[name]
+            else:
+                os.environ[name] = value
 
 
 def _even(frame: Any) -> np.ndarray:

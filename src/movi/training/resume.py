@@ -8,7 +8,7 @@ from typing import Any
 from movi.agents.agent import AGENT_FILE, load
 from movi.agents.options import Averaging, default_kappa
 from movi.errors import UserError
-from movi.files import check_replaceable, write_aside, writing
+from movi.files import check_own_directory, check_replaceable, write_aside, writing
 from movi.training.config import Config, flat
 from movi.training.evaluation import Evaluation
 from movi.training.run_files import (
@@ -46,8 +46,7 @@ def continued(
     for name in WRITTEN:
         check_replaceable(run / name)
     for name in ("checkpoint", "replay"):
-        if (run / name).is_symlink():
-            raise UserError(f"{run / name}: is a link, expected a directory of the run's own")
+        check_own_directory(run / name, run)
     if (run / EXTENDED).is_file():
         config = with_kappa(config, before)
     there, here = flat(before), flat(config)

@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import IO, Any
 
 from movi.agents.agent import AGENT_FILE, Agent, encoded
-from movi.errors import UserError
-from movi.files import directory_to_write, write_aside, writing
-from movi.reading import read_rows, rows
+from movi.agents.learner import comparable
+from movi.errors import UserError, one_line
+from movi.files import check_own_directory, directory_to_write, write_aside, writing
+from movi.reading import LARGE, content, read_rows, rows
 from movi.replay.ring import Damaged
 from movi.training.config import Config
 from movi.training.evaluation import Evaluation
@@ -78,7 +79,7 @@ class RunDirectory:
         """
         self.path, self._config, self._group = Path(path), config, list(group)
         self._made_by = made_by or ""
-        _check_learner(self.path, self._made_by)
+        check_learner(self.path, self._made_by)
         self._new = not holds_run(self.path)
         if self._new:
             check_free(self.path)
@@ -102,6 +103,8 @@ class RunDirectory:
         """
         kept = _cut(self.path / METRICS, written)
         played = _cut(self.path / EVALUATIONS, (written or {}).get("evaluations"))
+        self.rows = rows(kept.decode(), str(self.path / METRICS), dict[str, float | None])
+        evaluations = rows(played.decode(), str(self.path / EVALUATIONS), EvaluationRow)
         with writing(self.path):
             for part in [*self.path.glob(".*.part"), *self.path.glob("checkpoint/.*.part")]:
                 part.unlink()
@@ -111,7 +114,6 @@ class RunDirectory:
             if self._group:
                 self.write_json(GROUP, {"format": 1, "seeds": self._group})
             write_aside(self.path / CONFIG, self._config.to_json())
-            self.rows = rows(kept.decode(), str(self.path / METRICS), dict[str, Any])
             self._metrics = _Rows(self.path / METRICS, kept)
             self._open.append(self._metrics)
             if self._config.evaluate_every:
@@ -125,7 +127,7 @@ class RunDirectory:
             timing += [{} for _ in self.rows[len(timing) :]]
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
-            for own in rows(played.decode(), str(self.path / EVALUATIONS), EvaluationRow):
+            for own in evaluations:
                 self._events.add(_told_of(asdict(own)))
         passed = timing[-1].get("seconds", 0.0) if timing else 0.0
         self._start = time.monotonic() - passed
@@ -156,7 +158,8 @@ class RunDirectory:
         ]
         if not changed:
             return ""
-        return f"other versions than before: {', '.join(changed)}; numbers may differ from here on"
+        line = f"other versions than before: {', '.join(changed)}; numbers may differ from here on"
+        return one_line(line)
 
     def row(self, metrics: Mapping[str, Any]) -> None:
         """Adds an iteration."""
@@ -219,11 +222,11 @@ class RunDirectory:
             self.path.rmdir()
 
 
-def _check_learner(run: Path, made_by: str) -> None:
+def check_learner(run: Path, made_by: str) -> None:
     """Raises if a run was trained by another learner of the same versions."""
     since = _versions(run)
     before = since[-1].learner if since and since[-1].versions == of_training() else ""
-    if made_by and before and made_by != before:
+    if comparable(before, made_by) and made_by != before:
         raise UserError(
             f"out: {run} was trained with another algorithm, network, optimiser or loss than are "
             "given here, expected the run's own"
@@ -294,10 +297,9 @@ def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
     if written is None:
         return b""
     try:
-        with file.open("rb") as opened:
-            kept = opened.read(int(written["bytes"]))
-    except OSError as error:
-        raise Damaged(f"{file}: {error.strerror}") from None
+        kept = content(file, LARGE)[: int(written["bytes"])]
+    except UserError as error:
+        raise Damaged(str(error)) from None
     if hashlib.sha256(kept).hexdigest() != written["sha256"]:
         raise Damaged(f"{file}: damaged: its first {written['rows']} rows are not the run's")
     return kept
@@ -347,3 +349,4 @@ def check_free(path: Path) -> None:
         raise UserError(
             f"out: {path} already holds files, expected a new or empty directory, or a run's"
         )
+    check_own_directory(path / REPLAY, path)

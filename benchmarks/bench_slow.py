@@ -1,0 +1,122 @@
+"""`movi.solve` where sweeps are slow: mazes and inventories with γ close to 1, against peers.
+
+    python benchmarks/bench_slow.py [--states 100000 1000000] [--discounts 0.999 0.9999]
+                                    [--repetitions 1] [--patience 600]
+
+To 1e-6 in the sup norm, measured against a certified answer. QuantEcon has its three methods and
+counts with its best; what does not end within the patience counts as that long: the ratio is then a
+lower bound. Programs take turns, each in a process of its own, which measures its own solve; the
+first is compared (movi compiles in it, QuantEcon too). Prints JSON.
+"""
+
+import argparse
+import json
+import sys
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import peers
+from processes import ProgramFailed, medians, program, say
+
+TOLERANCE = 1e-6
+METHODS = {
+    "QuantEcon vi": ("solve_quantecon", "vi", "quantecon"),
+    "QuantEcon mpi": ("solve_quantecon", "mpi", "quantecon"),
+    "QuantEcon pi": ("solve_quantecon", "pi", "quantecon"),
+    "mdpsolver": ("solve_mdpsolver", "mpi", "mdpsolver"),
+}
+TO_REACH = {0.999: 3.0, 0.9999: 10.0}
+
+
+def measure(
+    family: str, states: int, discount: float, options: argparse.Namespace, failed: dict[str, str]
+) -> dict[str, Any]:
+    """One problem, all programs."""
+    at = f"{family}, {states:,} states, γ = {discount}"
+    with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
+        file, answer = Path(scratch) / "m.npz", Path(scratch) / "v.npy"
+        program(sys.executable, "write_family", file, family, states, discount)
+        runs = []
+        for _ in range(options.repetitions):
+            facts = program(sys.executable, "solve_movi", "auto", file, TOLERANCE, 0, answer)
+            if not facts["converged"]:
+                raise ProgramFailed(f"{at}: movi proved {facts['bound']:.2g} only")
+            runs.append(facts)
+        certified, ours = np.load(answer), medians(runs, ("first", "whole", "peak_first_mb"))
+        say(f"{at}: movi {ours['first']:.1f} s by {runs[0]['how']}")
+        theirs: dict[str, Any] = {}
+        for name, (file_of, method, peer) in METHODS.items():
+            if peer in failed:
+                theirs[name] = {"failed": failed[peer]}
+                continue
+            words = (method, file, TOLERANCE, 0, answer)
+            try:
+                facts = program(peers.PYTHON, file_of, *words, timeout=options.patience)
+                error = float(np.abs(np.load(answer) - certified).max())
+                theirs[name] = {"first": facts["first"], "error": error}
+            except ProgramFailed as reason:
+                theirs[name] = {"failed": str(reason), "first": options.patience}
+            say(f"{at}: {name}: {theirs[name]}")
+    return {
+        "family": family,
+        "states": states,
+        "discount": discount,
+        "movi": {**ours, "how": runs[0]["how"], "bound": runs[0]["bound"]},
+        "peers": theirs,
+    }
+
+
+def comparison(result: dict[str, Any], peer: str) -> dict[str, Any] | None:
+    """movi beside a peer at its best; those that did not end count as the patience."""
+    own = [x for name, x in result["peers"].items() if name.startswith(peer) and "first" in x]
+    if not own:
+        return None
+    best = min(own, key=lambda x: x["first"])
+    ended = "failed" not in best
+    work = f"{result['family']}, {result['states']:,} states, γ = {result['discount']}"
+    return {
+        "work": work if ended else f"{work} ({peer} did not end)",
+        "unit": "s",
+        "movi": result["movi"]["first"],
+        "peer": peer,
+        "peer_figure": best["first"],
+        "ratio": best["first"] / result["movi"]["first"],
+        "to_reach": TO_REACH.get(result["discount"]),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--states", type=int, nargs="+", default=[100_000, 1_000_000])
+    parser.add_argument("--discounts", type=float, nargs="+", default=[0.999, 0.9999])
+    parser.add_argument("--families", nargs="+", default=["maze", "inventory"])
+    parser.add_argument("--repetitions", type=int, default=1)
+    parser.add_argument("--patience", type=float, default=600.0, help="seconds of one peer's solve")
+    parser.add_argument("--folder", type=Path, default=None, help="for scratch files (0.5 GB)")
+    options = parser.parse_args()
+    try:
+        failed = peers.set_up()
+        results = [
+            measure(family, states, discount, options, failed)
+            for family in options.families
+            for states in options.states
+            for discount in options.discounts
+        ]
+    except (peers.PeerMissing, ProgramFailed) as reason:
+        sys.exit(f"slow: {reason}")
+    rows = [comparison(one, peer) for one in results for peer in ("QuantEcon", "mdpsolver")]
+    record = {
+        "benchmark": "slow",
+        "work": f"mazes with 30 % walls and inventories, to {TOLERANCE:g} in the sup norm",
+        "peers": peers.versions(),
+        "problems": results,
+        "comparisons": [row for row in rows if row],
+    }
+    print(json.dumps(record, indent=2))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Copies the ended runs of a sweep into the repository: python evidence/collect.py SWEEP NAME.
+
+Everything that makes a number: the matrix, each run's config, metrics, evaluations, status and
+versions, in evidence/runs/NAME; and the agent of seed 0, for the zoo. Nothing is computed here.
+"""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+FILES = (
+    "config.json",
+    "metrics.jsonl",
+    "evaluations.jsonl",
+    "evaluation.json",
+    "status.json",
+    "versions.json",
+)
+ENDED = ("finished", "diverged")
+
+
+def collect(sweep: Path, out: Path) -> list[Path]:
+    """The runs that were copied; those that are there already stay."""
+    out.mkdir(parents=True, exist_ok=True)
+    shutil.copy(sweep / "sweep.json", out / "sweep.json")
+    copied = []
+    for status in sorted(sweep.glob("runs/*/*/*/status.json")):
+        run = status.parent
+        target = out / run.relative_to(sweep)
+        if json.loads(status.read_text())["status"] not in ENDED or target.exists():
+            continue
+        target.mkdir(parents=True)
+        names = (*FILES, "agent.safetensors") if run.name == "seed-0" else FILES
+        for name in names:
+            if (run / name).exists():
+                shutil.copy(run / name, target / name)
+        copied.append(target)
+    return copied
+
+
+if __name__ == "__main__":
+    for run in collect(Path(sys.argv[1]), Path(__file__).parent / "runs" / sys.argv[2]):
+        print(run)

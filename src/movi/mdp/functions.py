@@ -1,0 +1,339 @@
+"""MDPs from a function ``successors(s, a) → (s'[B], p[B], r)``, stored or evaluated in every sweep.
+
+The function is one of scalars that JAX can compile, or one of NumPy arrays s [n] and a [n] that
+gives [n, B], [n, B] and [n] (``vectorised=True``). A reward of −inf is an action that a state does
+not have. Every row is checked, stored or not; the first offending (s, a) is named.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from movi.errors import UserError, check_count
+from movi.mdp.certificates import Aim, bracket, check_tolerance, sweeps_needed
+from movi.mdp.checks import ROW_TOLERANCE
+from movi.mdp.model import FiniteMDP, adopted, aligned
+from movi.sizes import require
+
+Rows = Callable[[Any, Any], tuple[Any, Any, Any]]
+_CHUNK = 1 << 16  # pairs that are evaluated at a time
+TOLERANCE = 1e-6
+
+
+def from_function(
+    states: int,
+    actions: int,
+    successors: Rows,
+    discount: float,
+    *,
+    store: bool = True,
+    vectorised: bool = False,
+    **names: Any,
+) -> "FiniteMDP | FunctionMDP":
+    """An MDP of so many states and actions from a function; see the module's text.
+
+    Args:
+      states: S.
+      actions: A.
+      successors: the function.
+      discount: γ.
+      store: whether to keep the rows in memory, as any other MDP; if not, the function is evaluated
+        in every sweep, and two vectors of values are all that is held.
+      vectorised: whether the function takes and gives NumPy arrays.
+      **names: ``state_names`` and ``action_names`` of an MDP that is stored.
+
+    >>> import jax.numpy as jnp
+    >>> def walk(s, a):
+    ...     return jnp.array([(s + a) % 5, s]), jnp.array([0.75, 0.25]), -1.0 * (s != 4)
+    >>> from_function(5, 2, walk, 0.9)
+    FiniteMDP(5 states, 2 actions, 2 successors, discount 0.9)
+    >>> from_function(5, 2, walk, 0.9, store=False)
+    FunctionMDP(5 states, 2 actions, 2 successors, discount 0.9)
+    """
+    free = FunctionMDP(states, actions, successors, discount, vectorised=vectorised)
+    return free.stored(**names) if store else free
+
+
+class FunctionSolution(NamedTuple):
+    """What value iteration found without a table.
+
+    Attributes:
+      v: [S], within ``bound`` of v*.
+      policy: [S], greedy.
+      bound: a proven bound on ‖v − v*‖∞.
+      iterations: sweeps.
+      converged: whether the bound is within the tolerance.
+    """
+
+    v: np.ndarray
+    policy: np.ndarray
+    bound: float
+    iterations: int
+    converged: bool
+
+    def __repr__(self) -> str:
+        reached = "" if self.converged else ", tolerance NOT reached"
+        return (
+            f"FunctionSolution({len(self.v)} states, {self.iterations} sweeps, "
+            f"mean value {self.v.mean():.6g}, within {self.bound:.2g}{reached})"
+        )
+
+
+class FunctionMDP:
+    """An MDP whose rows are computed where they are needed."""
+
+    def __init__(
+        self,
+        states: int,
+        actions: int,
+        successors: Rows,
+        discount: float,
+        *,
+        vectorised: bool = False,
+    ) -> None:
+        """See :func:`from_function`; the function is tried at the first states."""
+        check_count("states", states)
+        check_count("actions", actions)
+        if not 0 <= discount < 1:
+            raise UserError(f"discount: {discount}, expected a number in [0, 1)")
+        self.states, self.actions, self.discount = states, actions, float(discount)
+        self.function, self.vectorised = successors, vectorised
+        s = np.arange(min(states, 4), dtype=np.int32)
+        first = self.rows(s, np.zeros(len(s), np.int32))
+        self.branching = first[0].shape[1]
+
+    def __repr__(self) -> str:
+        return (
+            f"FunctionMDP({self.states} states, {self.actions} actions, "
+            f"{self.branching} successors, discount {self.discount:g})"
+        )
+
+    def rows(self, s: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """The function at pairs s [n], a [n]: [n, B], [n, B], [n]; their shapes are checked."""
+        try:
+            if self.vectorised:
+                found = self.function(s, a)
+            else:
+                import jax
+
+                with jax.enable_x64(True):
+                    found = _mapped(self.function)(s, a)
+            to, p, r = (np.asarray(x) for x in found)
+        except UserError:
+            raise
+        except Exception as error:
+            raise UserError(f"successors: it fails: {error}") from None
+        n = len(s)
+        if to.dtype.kind not in "iu" or to.ndim != 2 or p.shape != to.shape or len(to) != n:
+            raise UserError(
+                f"successors: shapes {to.shape} of {to.dtype} and {p.shape} for {n} pairs, "
+                "expected integers and probabilities [B] of each"
+            )
+        if r.shape != (n,):
+            raise UserError(f"successors: rewards of shape {r.shape}, expected a number for each")
+        return to, p, r
+
+    def stored(self, **names: Any) -> FiniteMDP:
+        """All rows in memory."""
+        shape = (self.states, self.actions, self.branching)
+        cells = self.states * self.actions
+        require(f"{cells:,} pairs (s, a)", memory=cells * (12 * self.branching + 8))
+        successors, probabilities = aligned(shape, np.int32), aligned(shape, np.float64)
+        rewards = aligned(shape[:2], np.float64)
+        step = max(1, _CHUNK // self.actions)
+        for begin in range(0, self.states, step):
+            some = np.arange(begin, min(begin + step, self.states), dtype=np.int32)
+            s, a = np.repeat(some, self.actions), np.tile(np.arange(self.actions), len(some))
+            to, p, r = self.rows(s, a.astype(np.int32))
+            rows = slice(begin, begin + len(some))
+            successors[rows] = to.reshape(successors[rows].shape)
+            probabilities[rows] = p.reshape(successors[rows].shape)
+            rewards[rows] = r.reshape(rewards[rows].shape)
+        return adopted(successors, probabilities, rewards, np.float64(self.discount), **names)
+
+    def solve(
+        self, *, tolerance: float = TOLERANCE, iterations: int | None = None
+    ) -> FunctionSolution:
+        """v* by value iteration, two vectors of values in memory; a proof as for any other MDP."""
+        check_tolerance(tolerance)
+        most = np.inf if iterations is None else iterations
+        require(f"{self.states:,} values", memory=17 * self.states)
+        sweep = self._numpy_sweep if self.vectorised else self._compiled_sweep()
+        wanted, v, made = Aim(float(tolerance), True), np.zeros(self.states), 0
+        limit = np.inf
+        while True:
+            new, facts = sweep(v)
+            self._check(facts)
+            found = self._bracket(facts)
+            made += 1
+            if made == 1:
+                goal = float(wanted.goal(found.floor))
+                limit = 2 * sweeps_needed(float(found.bound), goal, self.discount) + 100
+            if found.bound <= wanted.goal(found.floor) or made >= min(most, limit):
+                break
+            v = new
+        del v
+        bound = float(found.bound)
+        policy = np.asarray(facts.policy)
+        # In NumPy: outside of enable_x64 JAX would add in float32.
+        shifted = np.asarray(new) + float(found.shift)
+        return FunctionSolution(shifted, policy, bound, made, bound <= tolerance)
+
+    def _bracket(self, facts: "_Facts") -> Any:
+        """From the extremes of v and of the residual: all that `bracket` looks at."""
+        ends = np.array([facts.lowest, facts.highest])
+        gaps = np.array([facts.least, facts.most])
+        return bracket(ends, gaps, facts.size, self.discount, self.branching)
+
+    def _check(self, facts: "_Facts") -> None:
+        if facts.first_bad >= self.states * self.actions:
+            return
+        s, a = divmod(int(facts.first_bad), self.actions)
+        to, p, r = (x[0] for x in self.rows(np.array([s], np.int32), np.array([a], np.int32)))
+        outside = to[(to < 0) | (to >= self.states)]
+        place = f"state {s}, action {a}"
+        if len(outside):
+            raise UserError(
+                f"successors: {place}: {outside[0]}, expected a state in 0..{self.states - 1}"
+            )
+        if not r < np.inf:
+            raise UserError(f"rewards: {place}: {r}, expected a finite number")
+        wrong = p[~(p >= 0)]
+        if len(wrong):
+            raise UserError(f"probabilities: {place}: {wrong[0]}, expected a number ≥ 0")
+        if abs(p.sum() - 1) > ROW_TOLERANCE:
+            raise UserError(f"probabilities: {place}: they sum to {p.sum()}, expected 1")
+        raise UserError(f"rewards: state {s}: −inf for every action, expected one it can take")
+
+    def _numpy_sweep(self, v: np.ndarray) -> "tuple[np.ndarray, _Facts]":
+        step = max(1, _CHUNK // self.actions)
+        new, policy = np.empty(self.states), np.empty(self.states, _small(self.actions))
+        facts = _Facts.none(self.states * self.actions)
+        for begin in range(0, self.states, step):
+            some = np.arange(begin, min(begin + step, self.states), dtype=np.int32)
+            s, a = np.repeat(some, self.actions), np.tile(np.arange(self.actions), len(some))
+            rows = self.rows(s, a.astype(np.int32))
+            top, best, part = _backed_up(self, np, some, s * self.actions + a, rows, v, v[some])
+            new[some], policy[some] = top, best
+            facts = facts.joined(part, np)
+        return new, facts._replace(policy=policy)
+
+    def _compiled_sweep(self) -> Callable[[Any], Any]:
+        import jax
+
+        with jax.enable_x64(True):
+            sweep = _sweep(self)
+
+        def call(v: Any) -> Any:
+            with jax.enable_x64(True):
+                new, facts = sweep(v)
+                return new, _Facts(*(x if i == 6 else x.item() for i, x in enumerate(facts)))
+
+        return call
+
+
+class _Facts(NamedTuple):
+    """What a sweep, or a part of it, saw: extremes of v and of T v − v, and the first bad pair."""
+
+    lowest: Any
+    highest: Any
+    least: Any
+    most: Any
+    size: Any
+    first_bad: Any
+    policy: Any = None
+
+    @classmethod
+    def none(cls, pairs: int) -> "_Facts":
+        return cls(np.inf, -np.inf, np.inf, -np.inf, 0.0, pairs)
+
+    def joined(self, other: "_Facts", xp: Any) -> "_Facts":
+        return _Facts(
+            xp.minimum(self.lowest, other.lowest),
+            xp.maximum(self.highest, other.highest),
+            xp.minimum(self.least, other.least),
+            xp.maximum(self.most, other.most),
+            xp.maximum(self.size, other.size),
+            xp.minimum(self.first_bad, other.first_bad),
+        )
+
+
+def _small(actions: int) -> Any:
+    return np.uint8 if actions <= 256 else np.int32
+
+
+def _backed_up(
+    mdp: FunctionMDP, xp: Any, states: Any, pairs: Any, rows: Any, v: Any, own: Any
+) -> tuple[Any, Any, _Facts]:
+    """T v and its greedy actions at some states, and what was seen; ``own`` is v there.
+
+    Rows that miss one slightly are normalised; ``pairs`` are the numbers of the rows, s·A + a.
+    """
+    to, p, r = rows
+    inside = ((to >= 0) & (to < mdp.states)).all(-1)
+    total = p.sum(-1)
+    absent = r == -np.inf
+    good = inside & (p >= 0).all(-1) & (xp.abs(total - 1) <= ROW_TOLERANCE) & (r < np.inf)
+    good = good | absent
+    safe = xp.where(good & ~absent, total, 1.0)
+    step = (p * v[xp.clip(to, 0, mdp.states - 1)]).sum(-1) / safe
+    q = xp.where(absent, -np.inf, r + mdp.discount * step).reshape(-1, mdp.actions)
+    top = q.max(-1)
+    bad = xp.where(good, mdp.states * mdp.actions, pairs).min()
+    empty = xp.where(
+        absent.reshape(q.shape).all(-1), states * mdp.actions, mdp.states * mdp.actions
+    )
+    seen = _Facts(
+        own.min(),
+        own.max(),
+        (top - own).min(),
+        (top - own).max(),
+        xp.where(absent, 0.0, xp.abs(r)).max(),
+        xp.minimum(bad, empty.min()),
+    )
+    return top, q.argmax(-1).astype(_small(mdp.actions)), seen
+
+
+def _mapped(function: Rows) -> Any:
+    import jax
+    import jax.numpy as jnp
+
+    def one(s: Any, a: Any) -> Any:
+        to, p, r = function(s, a)
+        return jnp.asarray(to), jnp.asarray(p, float), jnp.asarray(r, float)
+
+    return jax.jit(jax.vmap(one))
+
+
+def _sweep(mdp: FunctionMDP) -> Any:
+    """A compiled sweep over all states, a chunk at a time: v [S] to T v [S] and what it saw."""
+    import jax
+    import jax.numpy as jnp
+
+    size = max(1, min(_CHUNK // mdp.actions, mdp.states))
+    actions = jnp.arange(mdp.actions, dtype=jnp.int32)
+
+    @jax.jit
+    def sweep(v: Any) -> Any:
+        def part(carry: Any, i: Any) -> Any:
+            new, policy, facts = carry
+            # The last chunk begins earlier: its first states are computed twice, to the same.
+            begin = jnp.minimum(i * size, mdp.states - size)
+            s = begin + jnp.arange(size)
+            pairs = jnp.repeat(s.astype(jnp.int32), mdp.actions), jnp.tile(actions, size)
+            found = _mapped(mdp.function)(*pairs)
+            numbers = (s[:, None] * mdp.actions + actions).reshape(-1)
+            own = jax.lax.dynamic_slice(v, (begin,), (size,))
+            top, best, seen = _backed_up(mdp, jnp, s, numbers, found, v, own)
+            new = jax.lax.dynamic_update_slice(new, top, (begin,))
+            policy = jax.lax.dynamic_update_slice(policy, best, (begin,))
+            return (new, policy, facts.joined(seen, jnp)), None
+
+        none = _Facts(*(jnp.asarray(x) for x in _Facts.none(mdp.states * mdp.actions)[:6]))
+        start = (jnp.zeros(mdp.states), jnp.zeros(mdp.states, _small(mdp.actions)), none)
+        chunks = jnp.arange(-(-mdp.states // size))
+        (new, policy, facts), _ = jax.lax.scan(part, start, chunks)
+        return new, facts._replace(policy=policy)
+
+    return sweep

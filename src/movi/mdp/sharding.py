@@ -1,0 +1,130 @@
+"""Value iteration over several devices: rows are shared out, v is gathered once per sweep.
+
+    device d holds the rows of states d·n .. (d + 1)·n  (S is filled up to a multiple)
+    a sweep: v [S] everywhere → T v of one's own states [n] → all-gather → v [S] everywhere
+
+The same program runs on several CPU devices, GPUs, or hosts under ``jax.distributed``: each process
+gives its own devices the rows that they hold, and all have the answer. See docs/solving.md for how
+to launch it.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import Mesh, NamedSharding, PartitionSpec
+
+from movi.errors import UserError
+from movi.mdp.certificates import Aim, bracket
+from movi.mdp.methods import PATIENCE, State
+from movi.mdp.methods import largest_reward as largest
+from movi.mdp.model import FiniteMDP
+from movi.mdp.operators import compiled, expected
+
+Array = Any
+AXIS = "devices"
+
+
+def join(cluster: str) -> int:
+    """Join processes under ``jax.distributed``: ``HOST:PORT/I/N`` is process I of N; gives I.
+
+    HOST:PORT is an address of process 0 that all reach. To be called before JAX is used.
+    """
+    address, _, rest = cluster.partition("/")
+    number, _, count = rest.partition("/")
+    if not (":" in address and number.isdigit() and count.isdigit() and int(number) < int(count)):
+        raise UserError(f"cluster: {cluster!r}, expected HOST:PORT/I/N, process I of N")
+    try:
+        jax.distributed.initialize(address, int(count), int(number))
+    except (RuntimeError, ValueError) as error:
+        raise UserError(f"cluster: {cluster!r}: {error}") from None
+    return int(number)
+
+
+def sharded_value_iteration(
+    mdp: FiniteMDP, wanted: Aim, devices: int | None = None, most: int = PATIENCE
+) -> State:
+    """q* of one MDP by value iteration on so many devices (default: all), with its certificate."""
+    found = jax.devices()
+    count = len(found) if devices is None else devices
+    if not 1 <= count <= len(found):
+        raise UserError(
+            f"devices: {count}, this process sees {len(found)}; more CPU devices with "
+            "JAX_NUM_CPU_DEVICES=N"
+        )
+    mdp = mdp.padded()
+    with jax.enable_x64(True):
+        mesh = Mesh(np.array(found[:count]), (AXIS,))
+        rows = NamedSharding(mesh, PartitionSpec(AXIS))
+        own = -(-mdp.states // count)
+        # Rows beyond the last state repeat it, so that they change no extreme.
+        place = np.minimum(np.arange(own * count), mdp.states - 1)
+
+        def shared(x: np.ndarray) -> Array:
+            shape = (own * count, *x.shape[1:])
+            return jax.make_array_from_callback(
+                shape, rows, lambda at: x[place[at[0] if at else slice(None)]]
+            )
+
+        v, index, floor, made = _iterate(
+            shared(mdp.successors),
+            shared(mdp.probabilities),
+            shared(mdp.rewards),
+            wanted,
+            float(mdp.discount),
+            largest(mdp),
+            most,
+            mesh=mesh,
+            states=mdp.states,
+        )
+        whole = NamedSharding(mesh, PartitionSpec())
+        index = jax.jit(lambda x: x, out_shardings=whole)(index)
+        v = np.asarray(v)
+        q = mdp.rewards + float(mdp.discount) * (mdp.probabilities * v[mdp.successors]).sum(-1)
+        again = bracket(v, q.max(-1) - v, largest(mdp), float(mdp.discount), mdp.branching)
+        policy = np.asarray(index)[: mdp.states]
+        return State(v, q + again.shift, policy, float(again.bound), float(floor), int(made))
+
+
+def _iterate(
+    successors: Array,
+    probabilities: Array,
+    rewards: Array,
+    wanted: Aim,
+    discount: float,
+    size: float,
+    most: int,
+    *,
+    mesh: Mesh,
+    states: int,
+) -> tuple[Array, Array, Array, Array]:
+    """Until the goal: v [S] (everywhere), the greedy policy (shared out), the floor, the sweeps."""
+    branching = successors.shape[-1]
+    everywhere, rows = PartitionSpec(), PartitionSpec(AXIS)
+
+    def on_one(successors: Array, probabilities: Array, rewards: Array) -> Any:
+        def carried(v: Array, n: Array) -> Any:
+            q = rewards + discount * expected(successors, probabilities, v)
+            new = jax.lax.all_gather(jnp.max(q, -1), AXIS, tiled=True)[:states]
+            found = bracket(v, new - v, size, discount, branching, jnp)
+            return v, new, found.bound, found.floor, n
+
+        def unfinished(carry: Any) -> Array:
+            _, _, bound, floor, n = carry
+            return (bound > wanted.goal(floor, jnp)) & (n < most)
+
+        def sweep(carry: Any) -> Any:
+            return carried(carry[1], carry[4] + 1)
+
+        v, _, _, floor, n = jax.lax.while_loop(
+            unfinished, sweep, carried(jnp.zeros(states), jnp.asarray(0))
+        )
+        q = rewards + discount * expected(successors, probabilities, v)
+        return v, jnp.argmax(q, -1), floor, n
+
+    outs = (everywhere, rows, everywhere, everywhere)
+    mapped = jax.shard_map(
+        on_one, mesh=mesh, in_specs=(rows, rows, rows), out_specs=outs, check_vma=False
+    )
+    return compiled(mapped)(successors, probabilities, rewards)

@@ -1,0 +1,344 @@
+"""The objects of a run, made from its config in one place; here it is decided which loop it has."""
+
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import flax.linen as nn
+import optax
+
+from movi.agents.agent import Agent
+from movi.agents.learner import Learner, fingerprint, make_learner
+from movi.agents.method import Method
+from movi.agents.networks import NetworkSpec, choose_network
+from movi.agents.optimisers import make_optimiser
+from movi.agents.options import Options, Unknown
+from movi.agents.registry import find, options_of, register
+from movi.envs.atari import AtariVector
+from movi.envs.gymnax_env import is_gymnax, make_gymnax
+from movi.envs.interface import Environment, is_restorable
+from movi.envs.jax_env import HostedEnvironment, JaxEnvironment
+from movi.envs.make import MOST
+from movi.envs.make import make_environment as make_by_id
+from movi.errors import UserError, check_count
+from movi.replay import device, frames, uniform
+from movi.replay.frames import FrameReplay
+from movi.replay.interface import Replay, is_kept, slack_of
+from movi.replay.uniform import UniformReplay
+from movi.schedules import Constant
+from movi.sizes import readable, require
+from movi.spaces import Spaces
+from movi.targets import Algorithm
+from movi.training.config import Config
+from movi.training.drive import Built
+from movi.training.fused_loop import FusedLoop
+from movi.training.host_loop import HostLoop
+from movi.training.loop import Watcher
+from movi.training.run_directory import REPLAY
+from movi.transitions import ONE_STEP
+
+Networks = nn.Module | Mapping[str, nn.Module]
+
+
+@dataclass(frozen=True)
+class Own:
+    """What a program gives in place of what a config means; see ``movi.training.train.train``."""
+
+    environment: Environment | JaxEnvironment | None = None
+    make_environment: Callable[[int], Environment] | None = None
+    network: Networks | None = None
+    optimiser: optax.GradientTransformation | None = None
+    replay: Replay | None = None
+    trust: Collection[str] = ()
+    algorithm: Algorithm | type[Options] | None = None
+
+    @property
+    def learner(self) -> bool:
+        """Whether the config alone does not say what learns."""
+        return (self.network, self.optimiser, self.algorithm) != (None, None, None)
+
+    def is_fused(self, config: Config) -> bool:
+        """Whether a run is compiled end to end: on a JAX-native environment, and nothing hosted."""
+        if self.environment is not None:
+            return isinstance(self.environment, JaxEnvironment)
+        return self.make_environment is None and self.replay is None and is_gymnax(config.env)
+
+
+def known_config(
+    config: Config, algorithm: Algorithm | type[Options] | None, trust: Collection[str] = ()
+) -> Config:
+    """The config with the options of its algorithm, or of one that a program gives.
+
+    A run is recorded under the name of the algorithm that it trains.
+    """
+    name, given = config.algorithm, config.options
+    if algorithm is not None:
+        own = algorithm.name if isinstance(algorithm, Algorithm) else name
+        register(own, algorithm)
+        if own != name and not isinstance(given, Unknown):
+            usual = type(given)().to_json()
+            given = Unknown.of({k: v for k, v in given.to_json().items() if v != usual[k]})
+        name = own
+    find(name, trust)
+    return replace(config, algorithm=name, options=options_of(name, given))
+
+
+# Learners ----------------------------------------------------------------------------------------
+
+
+def network_spec(config: Config, spaces: Spaces) -> NetworkSpec:
+    """The network that a config means for these spaces."""
+    kind = choose_network(spaces.observation) if config.network == "auto" else config.network
+    return NetworkSpec(kind, tuple(config.hidden), config.padding)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What is trained: a method, its networks and the learner of both."""
+
+    method: Method
+    networks: Mapping[str, nn.Module]
+    spec: NetworkSpec | None
+    spaces: Spaces
+    learner: Learner = field(repr=False)
+
+    def agent(self, config: Config, parameters: dict[str, Any], step: int) -> Agent:
+        """The agent of a run at a step."""
+        about = {
+            "algorithm": config.algorithm,
+            "env": config.env,
+            "step": step,
+            "seed": config.seed,
+            "preset": config.preset,
+            "evaluation_epsilon": config.evaluation_epsilon,
+        }
+        return Agent(
+            self.networks,
+            parameters,
+            self.spaces,
+            acts_on=self.method.acts_on,
+            kinds=self.method.kinds,
+            spec=self.spec,
+            about=about,
+        )
+
+
+def trained(
+    config: Config,
+    spaces: Spaces,
+    network: Networks | None = None,
+    optimiser: optax.GradientTransformation | None = None,
+) -> Trained:
+    """What a config means for these spaces, but for what is one's own."""
+    clip = config.reward_clip if config.n_step == 1 else None  # else the replay clips
+    method, spec = config.options.method(config.loss, clip), None
+    if network is None:
+        spec = network_spec(config, spaces)
+        network = method.build(spec, spaces)
+    networks = network if isinstance(network, Mapping) else dict.fromkeys(method.networks, network)
+    if set(networks) != set(method.networks):
+        wanted = ", ".join(method.networks)
+        raise UserError(f"network: of {', '.join(networks)}, expected one for each of {wanted}")
+    if method.uses_beta and config.beta_of is None:
+        raise UserError(
+            f"algorithm: {config.algorithm} depends on β, but its options have none; expected a "
+            "dataclass of movi.Averaging"
+        )
+    learner = make_learner(
+        method,
+        networks,
+        optimiser
+        or make_optimiser(config.optimiser, config.learning_rate, config.optimiser_epsilon),
+        spaces,
+        beta=config.beta_of or Constant(0.0),
+    )
+    return Trained(method, networks, spec, spaces, learner)
+
+
+def check_batch(config: Config, what: Trained) -> None:
+    """Raises at once if a minibatch cannot fit: both observations of each transition, as floats.
+
+    A target on n atoms or quantiles is computed by n × n numbers.
+    """
+    each = 8 * math.prod(what.spaces.observation.shape) + 64
+    each += sum(8 * math.prod(kind.shape) ** 2 for kind in what.method.kinds.values())
+    require(f"minibatch of {config.batch_size:,}", memory=config.batch_size * each)
+
+
+# Runs --------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def built(
+    configs: Sequence[Config],
+    runs: Sequence[Path],
+    own: Own,
+    watcher: Watcher,
+    *,
+    vectorised: bool,
+) -> Iterator[Built]:
+    """Everything for runs that differ in their seeds alone; closed at the end.
+
+    Args:
+      configs: one for each seed; the host loop has one.
+      runs: their directories; empty if nothing is written.
+      own: what a program gives.
+      watcher: is told how large the replay will be.
+      vectorised: map the seeds of the fused loop inside one program.
+    """
+    if own.is_fused(configs[0]):
+        yield _fused(configs, runs, own, watcher, vectorised)
+        return
+    environment = own.environment
+    make = own.make_environment
+    if make is None and environment is None:
+        make = lambda n: make_by_id(configs[0].env, n, trust=own.trust)  # noqa: E731
+    if environment is None:
+        assert make is not None
+        environment = make(configs[0].num_envs)
+    assert not isinstance(environment, JaxEnvironment)
+    with closing(environment):
+        yield _hosted(configs[0], runs[0] if runs else None, own, watcher, environment, make)
+
+
+def _hosted(
+    config: Config,
+    run: Path | None,
+    own: Own,
+    watcher: Watcher,
+    environment: Environment,
+    make_environment: Callable[[int], Environment] | None,
+) -> Built:
+    if config.evaluate_every and make_environment is None:
+        raise UserError("evaluate_every: with an environment of your own, give make_environment")
+    if environment.num_envs != config.num_envs:
+        raise UserError(
+            f"num_envs: {config.num_envs}, but the environment has {environment.num_envs}"
+        )
+    files = run / REPLAY if run is not None and config.checkpoint_every else None
+    if files is not None:
+        check_keepable(environment, own.replay)
+    if own.replay is not None and getattr(own.replay, "horizon", ONE_STEP) != config.horizon:
+        raise UserError(f"replay: expected one with the config's horizon, {config.horizon}")
+    what = trained(config, environment.spaces, own.network, own.optimiser)
+    check_batch(config, what)
+    if own.replay is None:
+        _check_replay(config, environment, files, watcher)
+
+    def make_replay(slack: int | None) -> Replay:
+        if own.replay is not None:
+            return own.replay
+        return _make_replay(config, environment, files, slack)
+
+    loop = HostLoop(config, environment, what.learner, make_replay)
+    return Built(
+        [config],
+        loop,
+        lambda i, step: what.agent(config, loop.parameters(i), step),
+        make_environment,
+        fingerprint(what.learner, environment.spaces) if run is not None else "",
+    )
+
+
+def _fused(
+    configs: Sequence[Config],
+    runs: Sequence[Path],
+    own: Own,
+    watcher: Watcher,
+    vectorised: bool,
+) -> Built:
+    config, seeds = configs[0], [own_config.seed for own_config in configs]
+    check_count("num_envs", config.num_envs, most=MOST)
+    environment = own.environment or make_gymnax(config.env)
+    assert isinstance(environment, JaxEnvironment)
+    spaces = environment.spaces
+    what = trained(config, spaces, own.network, own.optimiser)
+    check_batch(config, what)
+    capacity, row = config.replay_capacity, device.packed_space(spaces.observation)
+    size = len(seeds) * capacity * device.bytes_per_transition(spaces.observation)
+    times = f", {len(seeds)} times" if len(seeds) > 1 else ""
+    watcher.announce(f"replay of {capacity:,} transitions{times}: {readable(size)}")
+    files = [run / REPLAY for run in runs if config.checkpoint_every]
+    loop = FusedLoop(config, environment, what.learner, seeds, files, vectorised=vectorised)
+    if files:
+        slack = slack_of(capacity, config.checkpoint_every)
+        uniform.require(len(seeds) * capacity, row, len(seeds) * slack, files[0])
+
+    @cache  # compiled once, for all evaluations of a run
+    def hosted(n: int) -> HostedEnvironment:
+        return HostedEnvironment(environment, n)
+
+    return Built(
+        configs,
+        loop,
+        lambda i, step: what.agent(configs[i], loop.parameters(i), step),
+        hosted,
+        fingerprint(what.learner, spaces) if runs else "",
+    )
+
+
+# Replays -----------------------------------------------------------------------------------------
+
+
+REPLAYS: Sequence[tuple[Any, Any, Any]] = (
+    (AtariVector, frames, FrameReplay),
+    (object, uniform, UniformReplay),
+)
+"""By environment: the module that knows the replay's size, and the replay."""
+
+
+def _replay_of(environment: Environment) -> tuple[Any, Any]:
+    """Of single frames for Atari, else of whole transitions."""
+    return next(own[1:] for own in REPLAYS if isinstance(environment, own[0]))
+
+
+def _check_replay(
+    config: Config, environment: Environment, directory: Path | None, watcher: Watcher
+) -> None:
+    """Says how large the replay will be, or that it cannot fit; nothing is made yet."""
+    space, capacity = environment.spaces.observation, config.replay_capacity
+    room, _ = _replay_of(environment)
+    slack = 0 if directory is None else slack_of(capacity, config.checkpoint_every)
+    n, mapped = config.n_step, directory is not None
+    size = room.bytes_of(capacity, space, slack, mapped=mapped, n_step=n)
+    watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
+    room.require(capacity, space, slack, directory, n)
+
+
+def _make_replay(
+    config: Config, environment: Environment, directory: Path | None, slack: int | None
+) -> Replay:
+    """The replay of a host's run.
+
+    In a directory it is kept in files: new ones, or those that are there and have this slack.
+    """
+    new = slack is None
+    if slack is None:
+        kept = directory is not None
+        slack = slack_of(config.replay_capacity, config.checkpoint_every) if kept else 0
+    _, kind = _replay_of(environment)
+    replay: Replay = kind(
+        config.replay_capacity,
+        environment.spaces.observation,
+        slack=slack,
+        horizon=config.horizon,
+        directory=directory,
+        new=new,
+    )
+    return replay
+
+
+def check_keepable(environment: Environment, replay: Replay | None) -> None:
+    """Raises unless a run with these can be checkpointed."""
+    without = "set checkpoint_every to 0 to train without checkpoints"
+    if not is_restorable(environment):
+        raise UserError(
+            "environment: cannot be restored in mid-episode; expected one with snapshot and "
+            f"restore (a Gymnasium vector: autoreset mode Disabled), or {without}"
+        )
+    if replay is not None and not is_kept(replay):
+        raise UserError(f"replay: expected one with moment, restore and room, or {without}")

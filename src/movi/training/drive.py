@@ -1,0 +1,232 @@
+"""Runs from their beginning or their newest checkpoint to their end, whatever loop they are in."""
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from typing import Any, NamedTuple
+
+from movi.agents.agent import Agent
+from movi.envs.interface import Environment
+from movi.errors import Interrupted
+from movi.training.checkpoint import Checkpoints, Saved, newest
+from movi.training.config import Config
+from movi.training.evaluation import Evaluation, evaluate
+from movi.training.keeping import Keeper, said_how_it_ended
+from movi.training.loop import Loop, Result, Watcher
+from movi.training.resume import result_of
+from movi.training.run_directory import RunDirectory
+from movi.training.run_files import EVALUATION, Status
+from movi.training.stopping import Stop, never
+
+log = logging.getLogger("movi")
+
+
+class Built(NamedTuple):
+    """Everything that a run of some seeds needs.
+
+    Attributes:
+      configs: of each seed's run.
+      loop: of all of them.
+      agent: ``agent(i, step)``, the agent of a seed at a step.
+      make_environment: makes n environments, for evaluations; None for none.
+      made_by: the learner's fingerprint.
+    """
+
+    configs: Sequence[Config]
+    loop: Loop
+    agent: Callable[[int, int], Agent]
+    make_environment: Callable[[int], Environment] | None
+    made_by: str
+
+
+def drive(
+    built: Built, directories: Sequence[RunDirectory], watcher: Watcher, stop: Stop
+) -> list[Result]:
+    """Trains to the end; the results in the seeds' order.
+
+    Args:
+      built: what to train.
+      directories: one for each seed, or none.
+      watcher: is told about the runs.
+      stop: asked often; a signal's number makes them stop with a checkpoint and ``Interrupted``.
+    """
+    runs = _Runs(built, directories, watcher, stop)
+    runs.begin()
+    with said_how_it_ended(directories, lambda: built.loop.step, runs.results.__contains__):
+        return runs.finish()
+
+
+class _Runs:
+    """The seeds' rows, files and ends."""
+
+    def __init__(
+        self, built: Built, directories: Sequence[RunDirectory], watcher: Watcher, stop: Stop
+    ) -> None:
+        self._built, self._configs, self._loop = built, built.configs, built.loop
+        self._directories, self._watcher, self._stop = directories, watcher, stop
+        self._rows: list[list[dict[str, Any]]] = [[] for _ in built.configs]
+        self._saved = [0] * len(built.configs)  # the step at which each agent was written last
+        self.results: dict[int, Result] = {}
+
+    def begin(self) -> None:
+        """From the newest checkpoint that all have, or from the beginning."""
+        notices: list[str] = []
+
+        def restore(saved: list[Saved]) -> None:
+            notices.clear()
+            self._loop.restore(saved)
+            for i, own in enumerate(saved):
+                self._saved[i] = int(own.state["saved"])
+                if own.state.get("has_ended", False):
+                    networks = self._built.agent(i, 0).networks
+                    self.results[i] = Result(**result_of(self._directories[i].path, networks))
+                    continue
+                notices.append(self._directories[i].begin(self._loop.step, own.state["written"]))
+                self._rows[i] = list(self._directories[i].rows)
+
+        if self._directories and self._configs[0].checkpoint_every:
+            checkpoints = [Checkpoints(directory.path) for directory in self._directories]
+            if newest(checkpoints, restore) is not None:
+                step = self._loop.step
+                self._watcher.announce(f"goes on from the checkpoint of step {step:,}")
+                for notice in dict.fromkeys(filter(None, notices)):
+                    self._watcher.announce(notice)
+                return
+        self._loop.begin()
+        for directory in self._directories:
+            directory.begin()
+
+    def finish(self) -> list[Result]:
+        """Trains to the end."""
+        config, loop = self._configs[0], self._loop
+        keeper = Keeper(
+            self._directories,
+            config.checkpoint_every,
+            self._stop,
+            margin=config.num_envs,
+            room=loop.room,
+        )
+        keeper.begin(loop.step)
+
+        def settled(loop: Loop) -> None:
+            keeper.look(loop.step, loop.step == config.steps, self._content)
+
+        while len(self.results) < len(self._configs):
+            told = max(len(rows) for i, rows in enumerate(self._rows) if i not in self.results)
+            until = min(config.steps, (told + 1) * config.iteration_steps)
+            loop.advance(until, self._watcher.tick, settled, lambda loop: keeper.left(loop.step))
+            for i in range(len(self._configs)):
+                if i not in self.results:
+                    self._tell(i, until)
+        return [self.results[i] for i in range(len(self._configs))]
+
+    def _content(self) -> list[Saved]:
+        contents = []
+        for i in range(len(self._configs)):
+            arrays, state = self._loop.snapshot(i)
+            more = {"saved": self._saved[i], "has_ended": i in self.results}
+            contents.append(Saved(arrays, {**state, **more}))
+        return contents
+
+    def _tell(self, i: int, until: int) -> None:
+        """A seed's row, and what falls due with it."""
+        config = self._configs[i]
+        row = self._loop.row(i, until, len(self._rows[i]))
+        step = int(row["step"])
+        self._rows[i].append(row)
+        self._watcher.row(row)
+        if notice := clipping(row):
+            log.warning("movi: warning: %s", notice)
+        if self._directories:
+            self._directories[i].row(row)
+            if step - self._saved[i] >= config.save_every:
+                self._directories[i].save(self._built.agent(i, step))
+                self._saved[i] = step
+        if evaluation_due(config, step):
+            played = self._evaluation(i, step)
+            self._watcher.evaluated(step, played)
+            if self._directories:
+                self._directories[i].evaluation(step, played)
+        if self._loop.diverged(i) or until == config.steps:
+            self._end(i, step)
+
+    def _end(self, i: int, step: int) -> None:
+        """Saves and evaluates a seed's agent, and writes how its run ended."""
+        directory = self._directories[i] if self._directories else None
+        agent, diverged = self._built.agent(i, step), self._loop.diverged(i)
+        if directory is not None:
+            directory.save(agent)
+        evaluation = None
+        if self._configs[i].evaluation_episodes and self._built.make_environment is not None:
+            evaluation = self._evaluation(i)
+            if directory is not None:
+                directory.write_json(EVALUATION, evaluation.to_json())
+        status: Status = "diverged" if diverged else "finished"
+        if directory is not None:
+            message = f"diverged at step {diverged}" if diverged else ""
+            directory.status(status, diverged or step, message)
+        self.results[i] = Result(
+            status, diverged or step, agent, self._rows[i], evaluation, self._loop
+        )
+
+    def _evaluation(self, i: int, at: int | None = None) -> Evaluation:
+        assert self._built.make_environment is not None
+        step = int(self._rows[i][-1]["step"])
+        agent = self._built.agent(i, step)
+        return evaluate_config(
+            agent, self._configs[i], self._built.make_environment, self._stop, at
+        )
+
+
+def clipping(row: Mapping[str, Any]) -> str:
+    """A warning if a support was too narrow in an iteration; "" if it was not.
+
+    >>> clipping({"iteration": 3, "clipped_q": 0.25})
+    'clipped_q: 25.0 % of the probability in iteration 3 was beyond v_min or v_max, expected < 1 %'
+    """
+    share = row.get("clipped_q") or 0.0
+    if share <= 0.01:
+        return ""
+    return (
+        f"clipped_q: {100 * share:.1f} % of the probability in iteration {row['iteration']} was "
+        "beyond v_min or v_max, expected < 1 %"
+    )
+
+
+def evaluation_due(config: Config, step: int) -> bool:
+    """Whether a run is evaluated at this step, the end of an iteration.
+
+    >>> config = Config("dqn", "CartPole-v1", iteration_steps=40, evaluate_every=100)
+    >>> [step for step in range(40, 301, 40) if evaluation_due(config, step)]
+    [120, 200]
+    """
+    before = (step - 1) // config.iteration_steps * config.iteration_steps
+    return bool(config.evaluate_every) and (
+        step // config.evaluate_every > before // config.evaluate_every
+    )
+
+
+def evaluate_config(
+    agent: Agent,
+    config: Config,
+    make_environment: Callable[[int], Environment],
+    stop: Stop = never,
+    at: int | None = None,
+) -> Evaluation:
+    """The evaluation at the end of a run, or during it, at a step."""
+    episodes = config.evaluation_episodes if at is None else config.evaluate_episodes
+
+    def look(done: int) -> None:
+        if (signal := stop()) is not None and done < episodes:
+            raise Interrupted("interrupted in the evaluation", signal)
+
+    with closing(make_environment(min(episodes, 10 if at is None else 20))) as environment:
+        return evaluate(
+            agent,
+            environment,
+            episodes,
+            epsilon=config.evaluation_epsilon,
+            seed=config.seed,
+            at=at,
+            tick=look,
+        )

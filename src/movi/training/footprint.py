@@ -1,0 +1,57 @@
+"""What a run takes: of memory, and of the disk."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from movi.spaces import Spaces
+from movi.training.config import Config
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """What one run takes."""
+
+    replay: int
+    """Bytes of its replay, all of which it wants in memory."""
+    memory: int
+    """Bytes of its replay that must be in memory; the rest is mapped from files."""
+    disk: int
+    """Bytes of its run directory while it is under way."""
+    results: int
+    """Bytes of its run directory in the end, but for the metrics."""
+    fused: bool
+    """Whether the environment is compiled with the agent, so that seeds can train together."""
+
+
+def footprint(config: Config, spaces: Spaces) -> Footprint:
+    """What a run of a config takes, on an environment of these spaces."""
+    import jax
+
+    from movi.envs.atari import is_atari
+    from movi.envs.gymnax_env import is_gymnax
+    from movi.replay import device, frames, uniform
+    from movi.replay.interface import slack_of
+    from movi.training.build import trained
+
+    space, fused, capacity = spaces.observation, is_gymnax(config.env), config.replay_capacity
+    slack, kept = slack_of(capacity, config.checkpoint_every), config.checkpoint_every > 0
+    room = frames if is_atari(config.env) else uniform
+    row = device.packed_space(space) if fused else space
+    n = 1 if fused else config.n_step  # compiled loops keep nothing more for n steps
+    files = room.bytes_of(capacity, row, slack, mapped=True, n_step=n) if kept else 0
+    if fused:
+        replay = capacity * device.bytes_per_transition(space)
+    else:
+        replay = files or room.bytes_of(capacity, space, n_step=n)
+    state = jax.eval_shape(trained(config, spaces).learner.init, jax.random.key(0))
+    agent = _bytes(state.online)
+    # Two checkpoints and one that is being written.
+    disk = files + agent + 3 * _bytes(state) if kept else agent
+    return Footprint(replay, 0 if kept and not fused else replay, disk, agent, fused)
+
+
+def _bytes(tree: Any) -> int:
+    import jax
+
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

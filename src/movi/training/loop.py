@@ -1,0 +1,111 @@
+"""What the driver asks of a loop, and what is told to whoever watches it.
+
+A loop trains one agent for each of its seeds. The host loop has one seed and steps environments on
+the host; the fused loop has any number and runs in compiled chunks. The driver does not know which
+of them it drives.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from movi.agents.agent import Agent
+from movi.training.checkpoint import Saved
+from movi.training.evaluation import Evaluation
+from movi.training.run_files import Status
+
+CHUNK = 1_000  # agent steps between two looks at a run in compiled code
+
+
+class Loop(Protocol):
+    """Runs in progress, one for each seed; they take the same steps at the same time."""
+
+    step: int
+    """Agent steps that every seed has taken."""
+
+    @property
+    def updates(self) -> int:
+        """Updates of each seed so far."""
+        ...
+
+    def begin(self) -> None:
+        """Starts a new run: its replay is empty, in files if it is kept in files."""
+        ...
+
+    def advance(
+        self,
+        until: int,
+        tick: Callable[[Any], None] = lambda loop: None,
+        settled: Callable[[Any], None] = lambda loop: None,
+        left: Callable[[Any], int] = lambda loop: CHUNK,
+    ) -> None:
+        """Goes on until every seed has reached agent step ``until`` or has diverged.
+
+        ``tick`` is called as often as there is something to see, ``settled`` whenever the loop can
+        be saved; ``left`` says how many agent steps may pass before the next question.
+        """
+        ...
+
+    def diverged(self, i: int) -> int | None:
+        """The step at which a seed's values stopped being finite, if they did."""
+        ...
+
+    def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
+        """The metrics of a seed since its last row, up to agent step ``until`` at the most.
+
+        ``score`` is the mean raw return of the episodes that ended in the iteration, ``loss_…`` and
+        ``mean_…`` are the means of each network's loss and value of the actions taken, over the
+        iteration's updates; the other fields are those of its last step.
+        """
+        ...
+
+    def parameters(self, i: int) -> dict[str, Any]:
+        """A copy of the online networks' parameters of a seed."""
+        ...
+
+    def snapshot(self, i: int) -> Saved:
+        """All that ``restore`` needs of a seed, at a settled moment."""
+        ...
+
+    def restore(self, saved: Sequence[Saved]) -> None:
+        """Goes on from snapshots of all seeds, as if nothing had happened."""
+        ...
+
+    def room(self, moment: Mapping[str, Any]) -> int:
+        """Agent steps until the replay's files lose a moment of theirs."""
+        ...
+
+
+class Result(NamedTuple):
+    """How a run ended.
+
+    Attributes:
+      status: finished or diverged; a run that is interrupted has no result.
+      step: the step at which it ended or diverged.
+      agent: the trained agent; of a run that diverged, with the last finite parameters.
+      metrics: the rows of ``metrics.jsonl``.
+      evaluation: the evaluation at the end, if there was one.
+      loop: the loop as it ended; None if the run had ended before.
+    """
+
+    status: Status
+    step: int
+    agent: Agent
+    metrics: list[dict[str, Any]]
+    evaluation: Evaluation | None
+    loop: Any
+
+
+class Watcher:
+    """Is told about runs as they go; this one ignores it."""
+
+    def announce(self, line: str) -> None:
+        """Before and during the run: something to know about it."""
+
+    def tick(self, loop: Loop) -> None:
+        """After every step of the environments; in the fused loop, after every chunk."""
+
+    def row(self, row: dict[str, Any]) -> None:
+        """After every iteration of every seed."""
+
+    def evaluated(self, step: int, evaluation: Evaluation) -> None:
+        """After every evaluation during the run."""

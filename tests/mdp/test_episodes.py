@@ -1,0 +1,106 @@
+"""Finite horizons, total rewards and rollouts, against closed forms and an independent peer."""
+
+import numpy as np
+import pytest
+import quantecon
+
+from movi.cli import main
+from movi.mdp import (
+    FiniteMDP,
+    finite_horizon,
+    garnet,
+    optimum,
+    policy_values,
+    save_mdp,
+    simulate,
+    total_reward,
+)
+from movi.mdp.families import Inventory, Maze
+from tests.oracles import random_mdp, refusal
+from tests.slowly_mixing import corridor
+
+
+@pytest.mark.parametrize(
+    "mdp", [random_mdp(0, 6, 3, 2, 0.9), Inventory(size=5, discount=0.9).mdp()]
+)
+def test_backward_induction_is_that_of_quantecon(mdp):
+    table = mdp.padded()
+    problem = quantecon.markov.DiscreteDP(table.rewards, table.dense(), 0.9)
+    final = np.arange(mdp.states, dtype=float)
+    v, sigma = quantecon.markov.backward_induction(problem, 7, final)
+    found = finite_horizon(mdp, 7, final=final)
+    np.testing.assert_allclose(found.v, v, rtol=0, atol=1e-12)
+    np.testing.assert_array_equal(found.policy, sigma)
+
+
+def test_a_horizon_needs_no_discount():
+    """n steps down a corridor at 1 each: −min(steps to the end, horizon)."""
+    found = finite_horizon(corridor(10, 0.5), 4, discount=1.0)
+    np.testing.assert_array_equal(found.v[0], -np.minimum(np.arange(10)[::-1], 4))
+
+
+def test_a_corridor_costs_its_length_without_discount():
+    answer = total_reward(corridor(50, 0.9))
+    np.testing.assert_allclose(answer.v, -np.arange(50.0)[::-1], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(answer.steps, np.arange(50.0)[::-1], rtol=0, atol=1e-9)
+    assert answer.converged
+    assert np.abs(answer.v + np.arange(50)[::-1]).max() <= answer.bound <= 1e-6
+
+
+def test_a_maze_without_discount_is_the_limit_of_those_with_one():
+    """v_γ → v as γ → 1; the error is about (1 − γ)/2 times the square of the steps."""
+    maze = Maze(size=8, walls=0.2, seed=2)
+    answer = total_reward(maze.mdp(), tolerance=1e-6)
+    near = optimum(Maze(size=8, walls=0.2, seed=2, discount=1 - 1e-7).mdp(), tolerance=1e-3)
+    finite = np.isfinite(answer.v)
+    assert finite[0]
+    np.testing.assert_allclose(near.q.max(1)[finite], answer.v[finite], rtol=0, atol=1e-3)
+    assert (near.q.max(1)[~finite] < -1e5).all()  # enclosed: they never end
+    assert np.isinf(answer.steps[~finite]).all()
+
+
+def test_what_has_no_end_or_earns_on_the_way_is_refused():
+    assert refusal(total_reward, garnet(5, 2, 2)).startswith("mdp: no absorbing state of reward 0")
+    mdp = corridor(5, 0.9)
+    rewards = np.where(mdp.rewards == -1, 1.0, 0.0)
+    earning = FiniteMDP(mdp.successors, mdp.probabilities, rewards, 0.9)
+    assert refusal(total_reward, earning).startswith("rewards: one of at least 0 outside")
+    assert refusal(finite_horizon, mdp, 0) == "horizon: 0, expected at least 1"
+    assert refusal(finite_horizon, mdp, 3, final=[1.0]).startswith("final: shape (1,)")
+
+
+@pytest.mark.parametrize("start", [None, 2])
+def test_rollouts_agree_with_the_value_of_the_policy(start):
+    mdp = Inventory(size=6, discount=0.9).mdp()
+    policy = optimum(mdp).policy
+    v = mdp.chosen(policy_values(mdp, policy), policy)
+    found = simulate(mdp, policy, episodes=20_000, start=start, seed=1, v=v)
+    assert found.low - found.truncation <= found.expected <= found.high + found.truncation
+    assert found.high - found.low < 0.05 * abs(found.mean)
+    again = simulate(mdp, policy, episodes=20_000, start=start, seed=1, v=v)
+    np.testing.assert_array_equal(found.returns, again.returns)
+
+
+def test_a_deterministic_policy_returns_exactly_its_sum():
+    """From the start of a corridor of 4 at γ = .5: −1 − .5 − .25, then nothing."""
+    found = simulate(corridor(4, 0.5), np.ones(4, int), episodes=3, start=0)
+    np.testing.assert_allclose(found.returns, -1.75, atol=1e-12)
+
+
+def test_the_command_line_solves_simulates_and_refuses(tmp_path, capsys):
+    mdp, file, out = (
+        Maze(size=5, walls=0, discount=0.9).mdp(),
+        tmp_path / "m.npz",
+        tmp_path / "s.npz",
+    )
+    save_mdp(mdp, file)
+    assert main(["solve", str(file), "--out", str(out)]) == 0
+    assert main(["simulate", str(file), str(out), "--episodes", "500", "--start", "0"]) == 0
+    assert "95 % interval" in capsys.readouterr().out
+    assert main(["solve", str(file), "--horizon", "3", "--out", str(out)]) == 0
+    assert "backward induction over 3 steps" in capsys.readouterr().out
+    assert main(["solve", str(file), "--discount", "1"]) == 0
+    assert "25 states end surely" in capsys.readouterr().out
+    assert main(["simulate", str(file), str(out), "--start", "99"]) == 2
+    assert main(["solve", str(file), "--discount", "1", "--scheme", "movi"]) == 2
+    assert capsys.readouterr().err.count("movi: ") == 2
