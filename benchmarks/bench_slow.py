@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 import peers
-from processes import ProgramFailed, medians, program, say
+from processes import ProgramFailed, medians, program, repetition, say, stage
 
 TOLERANCE = 1e-6
 METHODS = {
@@ -41,8 +41,10 @@ def measure(
         file, answer = Path(scratch) / "m.npz", Path(scratch) / "v.npy"
         program(sys.executable, "write_family", file, family, states, discount)
         runs = []
-        for _ in range(options.repetitions):
-            facts = program(sys.executable, "solve_movi", "auto", file, TOLERANCE, 1, answer)
+        repetitions = options.repetitions
+        for number in range(repetitions):
+            with stage("slow", at, repetition(number, repetitions), "movi"):
+                facts = program(sys.executable, "solve_movi", "auto", file, TOLERANCE, 1, answer)
             facts["solve"] = facts.pop("again")[0]
             if not facts["converged"]:
                 raise ProgramFailed(f"{at}: movi proved {facts['bound']:.2g} only")

@@ -94,6 +94,20 @@ LONG = {
         "q.npz",
     ],
     "garnet": ["--states", "200000", "--out", "new.npz"],
+    **{
+        f"mdp {family}": ["--size", "400", "--out", "new.npz"]
+        for family in (
+            "maze",
+            "inventory",
+            "queue",
+            "replacement",
+            "forest",
+            "pendulum",
+            "epidemic",
+        )
+    },
+    "convert": ["g.npz", "new.umb", "--discount", "0.9"],
+    "simulate": ["g.npz", "q.npz", "--episodes", "100000"],
     "garnets compare": ["--out", "results"],
     "garnets assumption": ["--iterations", "100000000", "--out", "results"],
     "garnets bounds": ["--out", "results"],
