@@ -152,7 +152,6 @@ def test_momentum_reads_the_policy_from_h_and_adds_nothing_else():
         (lambda: momentum("dqn"), "momentum: 'dqn', expected an Algorithm"),
         (lambda: momentum(BY_NAME), "momentum: by-name reads its policy from q by name"),
         (lambda: double(SQL), "double: sql reads no policy from a preference"),
-        (lambda: replace(AVI, preference="h"), "preference: 'h', expected one of q"),
         (lambda: replace(AVI, targets={}), "targets: of nothing, expected one of q"),
         (lambda: replace(AVI, lags=0), "lags: 0, expected at least 1"),
         (lambda: momentum(AVI, h_target="both"), "h_target: 'both', expected 'sample' or"),

@@ -97,9 +97,6 @@ class Algorithm:
             raise UserError(
                 f"targets: of {', '.join(self.targets) or 'nothing'}, expected one of q"
             )
-        if self.preference not in self.targets:
-            names = ", ".join(self.targets)
-            raise UserError(f"preference: {self.preference!r}, expected one of {names}")
         if self.lags < 1:
             raise UserError(f"lags: {self.lags}, expected at least 1")
 
