@@ -13,7 +13,7 @@ import movi
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-WORDS = r"pip install ((?:-\S+ |\S+\.txt )*)('[^']*'|[^\s`),;]+)"
+WORDS = r"pip install ((?:-\S+ |\S+\.txt |\$\(\w+\) )*)('[^']*'|[^\s`),;]+)"
 
 
 def texts():

@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import movi
@@ -94,6 +95,20 @@ LONG = {
         "q.npz",
     ],
     "garnet": ["--states", "200000", "--out", "new.npz"],
+    **{
+        f"mdp {name}": ["--size", str(size), "--out", "new.npz"]
+        for name, size in {
+            "maze": 1000,
+            "inventory": 500,
+            "queue": 100_000,
+            "replacement": 100_000,
+            "forest": 100_000,
+            "pendulum": 300,
+            "epidemic": 1000,
+        }.items()
+    },
+    "convert": ["g.npz", "new.tra"],
+    "simulate": ["g.npz", "s.npz", "--episodes", "10000000"],
     "garnets compare": ["--out", "results"],
     "garnets assumption": ["--iterations", "100000000", "--out", "results"],
     "garnets bounds": ["--out", "results"],
@@ -114,6 +129,7 @@ def things(tmp_path_factory):
     """A working directory with something for every command, half of a run among it."""
     place = tmp_path_factory.mktemp("things")
     movi.save_mdp(movi.garnet(300, 4, 4), place / "g.npz")
+    np.savez(place / "s.npz", policy=np.zeros(300, int))
     write_agent(place / "agent.safetensors", "CartPole-v1")
     words = ["-m", "movi", "train", "dqn", "--env", "CartPole-v1", "--out", "run"]
     process = start([*words, "--steps", "10000000", "--checkpoint-every", "500"], place)
