@@ -212,7 +212,8 @@ def changed_npz(content, rng):
             value = rng.choice([-1, 0, 2**31 - 1, 1, 77])
             array.reshape(-1)[rng.randrange(array.size)] = value
         else:
-            array = rng.choice([array[None], array.reshape(-1), array[..., :0], array.T, array * 0])
+            nothing = array.reshape(-1)[:0]
+            array = rng.choice([array[None], array.reshape(-1), nothing, array.T, array * 0])
         whole = io.BytesIO()
         np.save(whole, array)
         members[name] = whole.getvalue()

@@ -5,9 +5,12 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import movi
 
@@ -38,6 +41,31 @@ def test_every_pip_install_that_we_tell_people_means_this_distribution_and_an_ex
         assert "'movi[" not in text, f"{file}: an extra of the other package"
     assert "'.[atari]'" in found
     assert "'momentum-rl[{extra}]'" in found
+
+
+def ranges():
+    """Every requirement of users, by the name of the distribution."""
+    extras = {k: v for k, v in PROJECT["optional-dependencies"].items() if k != "dev"}
+    lines = [*PROJECT["dependencies"], *(line for some in extras.values() for line in some)]
+    return [Requirement(line) for line in lines]
+
+
+def test_the_supported_range_has_two_ends_and_holds_what_was_tested():
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines())
+    tested = {canonicalize_name(name): version for name, version in pins.items()}
+    for requirement in ranges():
+        signs = {specifier.operator for specifier in requirement.specifier}
+        assert signs == {">=", "<"}, requirement
+        assert tested[canonicalize_name(requirement.name)] in requirement.specifier, requirement
+        assert version(requirement.name) in requirement.specifier, requirement
+
+
+def test_the_classifiers_name_the_pythons_from_the_oldest_to_the_one_of_test_newest():
+    named = [c.split(" :: ")[-1] for c in PROJECT["classifiers"] if "Language :: Python" in c]
+    oldest = PROJECT["requires-python"].removeprefix(">=")
+    newest = re.search(r"^NEWEST \?= python(.*)$", (ROOT / "Makefile").read_text(), re.M)[1]
+    first, last = (int(text.removeprefix("3.")) for text in (oldest, newest))
+    assert named == [f"3.{minor}" for minor in range(first, last + 1)]
 
 
 def test_a_hint_names_what_works_from_a_clone_and_from_an_index():

@@ -9,6 +9,7 @@ import movi
 
 SOURCE = Path(movi.__file__).parent
 GROUND = {
+    "arguments",
     "compilation",
     "errors",
     "files",
@@ -23,9 +24,10 @@ GROUND = {
     "version",
     "versions",
 }
-TABLES = {"targets", "values", "schedules", "mdp", "planning"}
+TABLES = {"targets", "family", "values", "schedules", "mdp", "planning"}
 NETWORKS = {"targets", "values", "schedules", "agents", "envs", "replay", "training"}
 MAY_IMPORT = {
+    "arguments": set(),
     "compilation": set(),
     "errors": set(),
     "files": set(),
@@ -41,9 +43,10 @@ MAY_IMPORT = {
     "versions": set(),
     "values": set(),
     "targets": {"values"},
+    "family": {"targets"},
     "schedules": set(),
     "mdp": {"targets", "values", "schedules"},
-    "planning": {"targets", "values", "schedules", "mdp"},
+    "planning": {"targets", "family", "values", "schedules", "mdp"},
     "agents": {"targets", "values", "schedules"},
     "envs": set(),
     "replay": set(),

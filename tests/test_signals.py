@@ -96,6 +96,7 @@ LONG = {
     ],
     "garnet": ["--states", "200000", "--out", "new.npz"],
     **{
+<<<<<<< HEAD
         f"mdp {name}": ["--size", str(size), "--out", "new.npz"]
         for name, size in {
             "maze": 1000,
@@ -109,6 +110,21 @@ LONG = {
     },
     "convert": ["g.npz", "new.tra"],
     "simulate": ["g.npz", "s.npz", "--episodes", "10000000"],
+=======
+        f"mdp {family}": ["--size", "400", "--out", "new.npz"]
+        for family in (
+            "maze",
+            "inventory",
+            "queue",
+            "replacement",
+            "forest",
+            "pendulum",
+            "epidemic",
+        )
+    },
+    "convert": ["g.npz", "new.umb", "--discount", "0.9"],
+    "simulate": ["g.npz", "q.npz", "--episodes", "100000"],
+>>>>>>> origin/main
     "garnets compare": ["--out", "results"],
     "garnets assumption": ["--iterations", "100000000", "--out", "results"],
     "garnets bounds": ["--out", "results"],

@@ -6,7 +6,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, make_dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 from tyro.conf import Positional, arg
 
+from movi.arguments import value_of
 from movi.errors import Interrupted, ToleranceMissed, UserError, check_count, one_line
 from movi.signals import listening
 from movi.version import __version__
@@ -31,6 +32,7 @@ Real = Annotated[float | None, arg(metavar="X")]
 class Solve:
     """Solve a finite MDP, by the method that suits it or by a scheme of the paper; certified.
 
+    The scheme's own options are shown with its name: movi solve --scheme md-vi --help.
     Exit status 3 if the tolerance was not reached: the answer is printed and written all the same.
     """
 
@@ -47,8 +49,9 @@ class Solve:
     method: Literal["auto", "vi", "mpi", "pi", "ipi"] = "auto"
     """Value iteration, modified policy iteration, policy iteration, or inexact policy iteration (a
     Krylov method inside); auto looks at the problem and says what it chose."""
-    scheme: Literal["avi", "movi", "sql", "dpp"] | None = None
-    """A scheme of the paper instead (default with --sampled or --iterations: avi)."""
+    scheme: Annotated[str | None, arg(metavar="NAME")] = None
+    """A scheme of the paper or of its family instead, of those listed above, with its options after
+    it or as in m-vi:tau=0.1 (default with --sampled or --iterations: avi)."""
     sampled: bool = False
     """Sample successors instead of taking expectations over them."""
     samples: int = 1
@@ -66,7 +69,38 @@ class Solve:
     seed: int = 0
     """Of the samples."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
-    """Write an .npz with q [S, A], policy [S] and bound (the certificate)."""
+    """Write an .npz with q [S, A], policy ([S], or the probabilities [S, A] of a soft one), bound
+    (the certificate) and tau (0: of q*)."""
+
+    @classmethod
+    def given(cls, arguments: Sequence[str]) -> "tuple[type[Solve], Solve]":
+        """The command with the options of the scheme that is named, if one is."""
+        name = value_of(arguments, "--scheme")
+        if name is None:
+            return cls, cls(file=tyro.MISSING)
+        from movi.planning.options import SCHEMES
+        from movi.planning.schemes import options_of
+
+        own = options_of(name)
+        chosen = make_dataclass(
+            cls.__name__,
+            [("options", type(own), field(default=own))],
+            bases=(cls,),
+            frozen=True,
+            namespace={"__doc__": f"{cls.__doc__}\nSchemes: {', '.join(SCHEMES)}."},
+        )
+        return chosen, chosen(file=tyro.MISSING, options=own)
+
+    @classmethod
+    def hint(cls, arguments: Sequence[str]) -> str:
+        """The options that the scheme among these arguments has of its own."""
+        from movi.planning.schemes import option_names, options_of
+
+        name = value_of(arguments, "--scheme")
+        if name is None:
+            return "a scheme's own options need its name, as in --scheme md-vi"
+        own = [f"--{option}" for option in option_names(type(options_of(name)))]
+        return f"{name}'s own are {', '.join(own)}" if own else f"{name} has none of its own"
 
     def execute(self) -> None:
         """Solve, print, write."""
@@ -99,13 +133,21 @@ class Solve:
         worth = policy_value(mdp, solution)
         print(f"problem      {mdp}")
         print(self._how(solution))
-        print(f"certificate  ‖q − q*‖∞ ≤ {solution.bound:.3g}{_reached(solution)}")
+        optimum, value = ("q^τ_*", "q^τ_π") if solution.tau else ("q*", "q_π")
+        print(f"certificate  ‖q − {optimum}‖∞ ≤ {solution.bound:.3g}{_reached(solution)}")
+        if solution.tau:
+            print(f"optimum      {_bias(mdp, solution.tau)}")
         print(f"policy       mean value over states {worth.mean:.6g}", end="")
-        print(f", ‖q* − q_π‖∞ ≤ {worth.loss_bound:.3g}")
+        print(f", ‖{optimum} − {value}‖∞ ≤ {worth.loss_bound:.3g}")
         if self.out is not None:
             write_arrays(
                 self.out,
-                {"q": solution.q, "policy": solution.policy, "bound": np.array(solution.bound)},
+                {
+                    "q": solution.q,
+                    "policy": solution.policy,
+                    "bound": np.array(solution.bound),
+                    "tau": np.array(solution.tau),
+                },
             )
             print(f"written      {self.out}")
         if solution.tolerance is not None and not solution.converged:
@@ -170,7 +212,7 @@ class Solve:
             require(f"{self.samples:,} samples of each (s, a)", memory=16 * self.samples * cells)
         return solve(
             mdp,
-            self.scheme,
+            getattr(self, "options", self.scheme),
             method=self.method,
             sampled=self.sampled,
             samples=self.samples,
@@ -188,6 +230,16 @@ class Solve:
         chosen = f" (auto: {solution.why})" if self.method == "auto" else ""
         evaluated = f", {solution.evaluations:,} policies evaluated" if solution.evaluations else ""
         return f"method       {solution.scheme}{chosen}, {many}{evaluated}"
+
+
+def _bias(mdp: "FiniteMDP", tau: float) -> str:
+    """Which optimum it is, and how far it is from that of the MDP itself."""
+    from movi.mdp.regularised import entropy_bias
+
+    return (
+        f"q^τ_* has τ = {tau:g} times the policy's entropy in its reward: "
+        f"‖q^τ_* − q*‖∞ ≤ τ ln A / (1 − γ) = {float(entropy_bias(mdp, tau)):.3g}"
+    )
 
 
 def _reached(solution: "Solution") -> str:

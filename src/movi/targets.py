@@ -67,6 +67,13 @@ class Algorithm:
       reads_current: whether a target reads networks as they are now, not only their lagged copies.
       double: whether the policy in the targets is read from the network as it is now. In a table
         that is the newest copy.
+      temperature: the policy is softmax(preference / temperature), greedy at 0. Of tables: a
+        network's agent explores by ε.
+      tau: the optimum that the scheme tends to is q^τ_*, that of the MDP whose reward has τ times
+        the policy's entropy added; 0 is q*.
+      rho: ρ, where the preference is a sum h_k = ρ h_{k−1} + q_k; None where it is an average.
+      sweeps: how often q's target is applied in one iteration of a table, with the policy held;
+        None: until q evaluates it exactly.
     """
 
     name: str
@@ -79,6 +86,10 @@ class Algorithm:
     evaluates: bool = True
     reads_current: bool = False
     double: bool = False
+    temperature: float = 0.0
+    tau: float = 0.0
+    rho: float | None = None
+    sweeps: int | None = 1
 
     def __post_init__(self) -> None:
         """Checks what can be wrong with a declaration."""
@@ -319,7 +330,7 @@ def smoothed_value_iteration(rho: float) -> Algorithm:
 
     q = MOVI.targets["q"]
     targets = MappingProxyType({"q": q, "h": Target(q.bootstrap, sums)})
-    return replace(MOVI, name="movi-smoothed", targets=targets, uses_beta=False)
+    return replace(MOVI, name="movi-smoothed", targets=targets, uses_beta=False, rho=rho)
 
 
 def double(algorithm: Algorithm, name: str | None = None) -> Algorithm:
@@ -364,14 +375,65 @@ def speedy_q_learning(sign: Literal["sql", "printed"] = "sql") -> Algorithm:
 SQL = speedy_q_learning("sql")
 
 
+def soft_maximum(x: Array, kappa: Array) -> Array:
+    """κ ln Σ_a exp(x_a / κ) over the last axis: max_π ⟨π, x⟩ + κ H(π), for κ > 0.
+
+    Written around the maximum, so that nothing overflows however small κ is.
+
+    >>> import numpy as np
+    >>> [float(soft_maximum(np.array([2e6, 1e6]), kappa)) for kappa in (1e-300, 1e-3)]
+    [2000000.0, 2000000.0]
+    """
+    top = jnp.max(x, -1, keepdims=True)
+    return top[..., 0] + kappa * jnp.log(jnp.sum(jnp.exp(_over(x - top, kappa)), -1))
+
+
+def _over(gaps: Array, kappa: Array) -> Array:
+    """gaps / κ, with 0 / κ = 0 where κ is too small for the type of the numbers."""
+    return gaps / jnp.maximum(kappa, jnp.finfo(gaps.dtype).tiny)
+
+
+def soft_policy(x: Array, kappa: Array) -> Array:
+    """softmax(x / κ) over the last axis, for κ > 0."""
+    weights = jnp.exp(_over(x - jnp.max(x, -1, keepdims=True), kappa))
+    return weights / jnp.sum(weights, -1, keepdims=True)
+
+
+def scaled_log_policy(x: Array, kappa: Array) -> Array:
+    """κ ln π with π = softmax(x / κ): finite however small κ is, as ln π alone is not."""
+    return x - soft_maximum(x, kappa)[..., None]
+
+
+def under(pi: Array, x: Array) -> Array:
+    """⟨π, x⟩ over the last axis; what π never takes may be infinite."""
+    return jnp.sum(jnp.where(pi == 0, 0.0, pi * x), -1)
+
+
 def mellowmax(x: Array, eta: float) -> Array:
-    """ln(mean_a exp(η x_a)) / η over the last axis, written so that nothing overflows."""
-    return (jax.nn.logsumexp(eta * x, -1) - jnp.log(x.shape[-1])) / eta
+    """ln(mean_a exp(η x_a)) / η over the last axis, of the actions that there are."""
+    return soft_maximum(x, 1 / eta) - jnp.log(jnp.sum(x > -jnp.inf, -1)) / eta
 
 
 def boltzmann(x: Array, eta: float) -> Array:
     """⟨softmax(η x), x⟩ over the last axis."""
-    return jnp.sum(jax.nn.softmax(eta * x, -1) * x, -1)
+    return under(soft_policy(x, 1 / eta), x)
+
+
+def gap_increasing(
+    name: str, alpha: float, soft: Callable[[Array], Array], **traits: Any
+) -> Algorithm:
+    """r + γ mψ(s') + α (ψ(s, a) − mψ(s)), where q holds ψ: the form of DPP, CVI and AL."""
+
+    def bootstrap(next_values: Values) -> Array:
+        return soft(next_values["q"][0])
+
+    def backup(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
+        del beta
+        psi = values["q"][0]
+        return alpha * psi[a] + r + discount * v - alpha * soft(psi)
+
+    targets = MappingProxyType({"q": Target(bootstrap, backup)})
+    return Algorithm(name, targets, evaluates=False, **traits)
 
 
 def dynamic_policy_programming(
@@ -391,16 +453,7 @@ def dynamic_policy_programming(
     def soft(psi: Array) -> Array:
         return jnp.max(psi) if eta is None else softened[form](psi, eta)
 
-    def bootstrap(next_values: Values) -> Array:
-        return soft(next_values["q"][0])
-
-    def backup(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
-        del beta
-        psi = values["q"][0]
-        return psi[a] + r + discount * v - soft(psi)
-
-    targets = MappingProxyType({"q": Target(bootstrap, backup)})
-    return Algorithm("dpp", targets, evaluates=False)
+    return gap_increasing("dpp", 1.0, soft, temperature=0.0 if eta is None else 1 / eta)
 
 
 DPP = dynamic_policy_programming()
@@ -418,17 +471,18 @@ def munchausen(alpha: float = 0.9, tau: float = 0.03, floor: float = -1.0) -> Al
         raise UserError(f"floor: {floor!r}, expected a number of at most 0")
 
     def bootstrap(next_values: Values) -> Array:
-        log_pi = jax.nn.log_softmax(next_values.preference / tau)
-        return jnp.sum(jnp.exp(log_pi) * (next_values["q"][0] - tau * log_pi))
+        log_pi = scaled_log_policy(next_values.preference, tau)
+        return under(soft_policy(next_values.preference, tau), next_values["q"][0] - log_pi)
 
     def backup(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
-        log_pi = jax.nn.log_softmax(values.preference / tau)[a]
-        bonus = alpha * jnp.clip(tau * log_pi, floor, 0.0)
-        return evaluation(values, a, r + bonus, discount, v, beta)
+        log_pi = scaled_log_policy(values.preference, tau)[a]
+        return evaluation(values, a, r + alpha * jnp.clip(log_pi, floor, 0.0), discount, v, beta)
 
-    return Algorithm("munchausen", MappingProxyType({"q": Target(bootstrap, backup)}))
+    targets = MappingProxyType({"q": Target(bootstrap, backup)})
+    return Algorithm("munchausen", targets, temperature=tau, tau=(1 - alpha) * tau)
 
 
 SCHEMES: Mapping[str, Algorithm] = MappingProxyType(
     {algorithm.name: algorithm for algorithm in (AVI, MOVI, SQL, DPP)}
 )
+"""The paper's four; `movi.family` has their relatives."""

@@ -88,7 +88,7 @@ def test_the_record_says_what_made_the_table(made):
     kind, options = EXPERIMENTS[name]
     expected = SMALL | {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
     if name == "compare":
-        expected["samples"] = 1
+        expected |= {"samples": 1, "family": "garnet", "size": 10}
     assert record["config"] == expected
     assert set(record["config"]) | {"out"} == set(kind.__dataclass_fields__)
     assert str(experiment.out) not in path.with_suffix(".json").read_text()

@@ -156,12 +156,12 @@ def test_a_sampled_iteration_is_the_target_at_every_state_and_action(x64, algori
     chosen, tables = Scheme(algorithm, Constant(0.3)), random_tables(algorithm, 5, 3)
     successors = np.random.default_rng(2).integers(0, 5, (5, 3))
     new = iterate(chosen, tables, from_samples(jnp.array(successors)[None]), union(mdp), 7)
-    for name, target in algorithm.targets.items():
+    for name in algorithm.targets:
         for s, a in np.ndindex(5, 3):
             here, there = (
                 {n: t[:, state] for n, t in tables.items()} for state in (s, successors[s, a])
             )
-            y = target(here, a, mdp.rewards[s, a], mdp.discount, there, 0.3)
+            y = algorithm.target(name, here, a, mdp.rewards[s, a], mdp.discount, there, 0.3)
             assert float(new[name][0, s, a]) == pytest.approx(float(y), abs=1e-14)
 
 
@@ -173,11 +173,15 @@ def test_an_exact_iteration_is_the_expected_target_at_every_state_and_action(x64
     new = iterate(chosen, tables, exactly(device), device, 7)
     kernel = dense_kernel(mdp)
     rows = [{n: t[:, state] for n, t in tables.items()} for state in range(4)]
-    for name, target in algorithm.targets.items():
+    for name in algorithm.targets:
         for s, a in np.ndindex(4, 2):
             expected = sum(
                 kernel[s, a, n]
-                * float(target(rows[s], a, mdp.rewards[s, a], mdp.discount, rows[n], 0.3))
+                * float(
+                    algorithm.target(
+                        name, rows[s], a, mdp.rewards[s, a], mdp.discount, rows[n], 0.3
+                    )
+                )
                 for n in range(4)
             )
             assert float(new[name][0, s, a]) == pytest.approx(expected, abs=1e-13)

@@ -294,5 +294,6 @@ def test_schemes_are_known_by_name_and_an_algorithm_is_one():
     assert scheme("movi") == Scheme(MOVI, Mean())
     assert scheme(MOVI, Constant(0.5)) == Scheme(MOVI, Constant(0.5))
     assert refusal(scheme, "heavy-ball") == (
-        "scheme: 'heavy-ball', expected one of avi, movi, sql, dpp"
+        "scheme: 'heavy-ball', expected one of avi, movi, sql, dpp, md-vi, da-vi, m-vi, cvi, "
+        "advantage-learning, politex, softened-lspi, mpi, anc-vi"
     )

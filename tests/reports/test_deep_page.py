@@ -82,8 +82,8 @@ def test_the_page_names_what_could_not_be_used_and_where(
 ) -> None:
     text = page.read_text(encoding="utf-8")
     lines = [
-        "foreign/config.json: not a run's config",
-        f"newer/config.json: format 99, this version of movi reads {FORMAT}",
+        "foreign/config.json: [], expected an object",
+        f"newer/config.json: format 99, this version of movi reads 2 and {FORMAT}",
     ]
     assert told == [f"{folder}/{line}" for line in lines]
     for line in lines:
@@ -102,7 +102,7 @@ def test_nothing_but_runs_that_cannot_be_used_is_one_line(tmp_path: Path, folder
     with pytest.raises(UserError) as caught:
         write_report(tmp_path / "results", tmp_path / "out" / "report.html")
     assert str(caught.value) == (
-        f"{tmp_path}/results/foreign/config.json: not a run's config (and 1 more)"
+        f"{tmp_path}/results/foreign/config.json: [], expected an object (and 1 more)"
     )
     assert not (tmp_path / "out").exists()
 
@@ -138,7 +138,7 @@ def test_everything_from_runs_is_escaped(tmp_path: Path) -> None:
     [
         (["--game", "Tetris"], "game: 'Tetris', expected one of Asterix, Pong, SpaceInvaders"),
         (["--format", "gif"], "'gif'"),
-        (["--reference", "absent.json"], "reference: absent.json cannot be read"),
+        (["--reference", "absent.json"], "absent.json: cannot be read"),
     ],
 )
 def test_a_wrong_option_is_one_line_and_writes_nothing(

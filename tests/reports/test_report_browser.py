@@ -10,7 +10,7 @@ from report_browser import Browser
 
 from movi.reports import write_report
 
-PLOTS = 8
+PLOTS = 10
 SIZES = (
     "return [...document.querySelectorAll('.plot svg')]"
     ".map(s => s.getBoundingClientRect()).map(b => [b.width, b.height]);"

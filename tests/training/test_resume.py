@@ -482,7 +482,7 @@ def test_seeds_of_one_program_go_on_from_the_newest_checkpoint_that_all_have(tmp
         assert_equal_runs(ours, theirs)
     # An ended member's result is read by itself; one more seed is another group.
     assert train(replace(FUSED, seed=1), outs[1]).loop is None
-    with pytest.raises(UserError, match="expected to be continued the same way"):
+    with pytest.raises(UserError, match=r"was trained with the seeds \[0, 1\] in one program"):
         train_seeds(FUSED, [0, 1, 2], [*outs, tmp_path / "broken" / "seed-2"])
 
 

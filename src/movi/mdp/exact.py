@@ -82,7 +82,11 @@ def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: str = "au
 
 def certain_optimum(mdp: FiniteMDP) -> Optimum:
     """The optimum, for those who build on it: raises unless it is as near as float64 can prove."""
-    answer = optimum(mdp)
+    return certain(optimum(mdp))
+
+
+def certain(answer: Optimum) -> Optimum:
+    """The answer; raises unless it is as near as float64 can prove."""
     if not np.all(answer.converged):
         bound = float(np.max(answer.bound))
         raise ToleranceMissed(

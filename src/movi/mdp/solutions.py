@@ -16,9 +16,10 @@ class Solution(NamedTuple):
     """What a scheme or a method found.
 
     Attributes:
-      q: [S, A] (or [L]: as the rewards), within ``bound`` of q* in the sup norm; −inf where a state
-        does not have an action.
-      policy: [S]; of a scheme π_{K+1}, greedy with respect to its own table after K iterations.
+      q: [S, A] (or [L]: as the rewards), within ``bound`` of q* in the sup norm, or of q^τ_* where
+        ``tau`` is above 0; −inf where a state does not have an action.
+      policy: [S]; of a scheme π_{K+1}, made from its own table after K iterations. If that is soft,
+        its probabilities, [S, A].
       bound: a proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run).
       iterations: K; of a method, the sweeps over all pairs.
       converged: whether ``bound`` is within the tolerance that was asked for.
@@ -31,6 +32,7 @@ class Solution(NamedTuple):
       mdp: the problem.
       why: why ``auto`` chose the method; empty otherwise.
       evaluations: policies that a method evaluated by linear systems.
+      tau: the weight of the entropy in the optimum that is certified; 0: q* itself.
     """
 
     q: np.ndarray
@@ -45,11 +47,18 @@ class Solution(NamedTuple):
     mdp: FiniteMDP
     why: str = ""
     evaluations: int = 0
+    tau: float = 0.0
 
     @property
     def v(self) -> np.ndarray:
-        """max_a q(s, a), [S]: within ``bound`` of v*."""
-        return self.mdp.best(self.q)
+        """max_a q(s, a), [S]: within ``bound`` of v*; with a τ, τ ln Σ exp(q / τ) of v^τ_*."""
+        best = self.mdp.best(self.q)
+        if not self.tau:
+            return best
+        every = np.repeat(np.arange(len(best)), self.mdp.actions)
+        owners = self.mdp.owners() if self.mdp.ragged else every
+        terms = np.exp((self.q.reshape(-1) - best[owners]) / self.tau)
+        return best + self.tau * np.log(np.bincount(owners, terms))
 
     def at(self, state: int | str) -> dict[Any, float]:
         """q(s, ·) of one state, by the actions that it has; by their names if they have any.
@@ -70,8 +79,9 @@ class Solution(NamedTuple):
         return dict(zip(names.tolist(), values.tolist()))
 
     def action(self, state: int | str) -> Any:
-        """π(s) of one state; the action's name if it has one."""
-        number = int(self.policy[self._number(state)])
+        """π(s) of one state, or its likeliest action; the action's name if it has one."""
+        own = self.policy[self._number(state)]
+        number = int(own if self.policy.ndim == 1 else own.argmax())
         return number if self.mdp.action_names is None else str(self.mdp.action_names[number])
 
     def _number(self, state: int | str) -> int:
@@ -151,9 +161,9 @@ class PolicyValue(NamedTuple):
     """What a policy is worth.
 
     Attributes:
-      q: q_π, [S, A] (or [L]).
-      mean: the mean of v_π over all states.
-      loss_bound: a proven bound on ‖q* − q_π‖∞.
+      q: q_π, [S, A] (or [L]); q^τ_π where the solution has a τ above 0.
+      mean: the mean of v_π over all states, without any entropy.
+      loss_bound: a proven bound on ‖q* − q_π‖∞, or on ‖q^τ_* − q^τ_π‖∞.
     """
 
     q: np.ndarray
@@ -166,8 +176,15 @@ def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
     from movi.mdp.exact import bounded_policy_value
 
     tolerance = 1e-10 if solution.tolerance is None else max(1e-10, solution.tolerance / 10)
-    q, bound = bounded_policy_value(mdp, solution.policy, tolerance, solution.v)
-    mean = float(mdp.chosen(q, solution.policy).mean())
+    if solution.policy.ndim == 2:
+        from movi.mdp.regularised import stochastic_policy_value
+
+        _, q, bound = stochastic_policy_value(mdp, solution.policy, solution.tau, tolerance)
+        q = q[mdp.owners(), mdp.choices] if mdp.ragged else q
+        mean = float(stochastic_policy_value(mdp, solution.policy, 0.0, tolerance)[0].mean())
+    else:
+        q, bound = bounded_policy_value(mdp, solution.policy, tolerance, solution.v)
+        mean = float(mdp.chosen(q, solution.policy).mean())
     there = ~np.isneginf(mdp.rewards)
     off = np.abs(np.subtract(solution.q, q, where=there, out=np.zeros(q.shape))).max()
     return PolicyValue(q, mean, solution.bound + float(off) + bound)

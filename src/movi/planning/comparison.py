@@ -9,10 +9,11 @@ import numpy as np
 
 from movi.errors import UserError, check_count, check_seed
 from movi.mdp import FiniteMDP
-from movi.mdp.exact import certain_optimum
+from movi.mdp.regularised import certain_optimum
 from movi.planning.losses import batch_losses
+from movi.planning.options import Options
 from movi.planning.runs import run
-from movi.planning.schemes import scheme
+from movi.planning.schemes import label, scheme
 from movi.progress import bar
 from movi.schedules import Schedule
 from movi.sizes import require
@@ -26,20 +27,25 @@ SAMPLE = 16  # bytes of a sample: the random number, the successor, its value
 class Comparison(NamedTuple):
     """‖q* − q_{π_k}‖ for k = 1..K of every scheme on every MDP.
 
+    A scheme whose evaluation has an entropy in it is judged by the optimum that it tends to, and so
+    by the value that has it, too: ‖q^τ_* − q^τ_{π_k}‖.
+
     Attributes:
-      schemes: their names.
+      schemes: their names, with the options that are not the default.
       l1: [schemes, K, M], the 1-norm under the uniform distribution.
       sup: [schemes, K, M], the sup norm.
+      taus: τ of the optimum of each scheme; 0 is q*.
     """
 
     schemes: tuple[str, ...]
     l1: np.ndarray
     sup: np.ndarray
+    taus: tuple[float, ...] = ()
 
 
 def compare(
     mdps: FiniteMDP,
-    schemes: Sequence[str | Algorithm] = ("avi", "movi", "sql", "dpp"),
+    schemes: Sequence[str | Algorithm | Options] = ("avi", "movi", "sql", "dpp"),
     *,
     iterations: int = 10_000,
     seed: int = 0,
@@ -52,11 +58,12 @@ def compare(
 
     Args:
       mdps: a batch of MDPs, for instance ``movi.garnet(count=100)``.
-      schemes: names, or algorithms of your own.
+      schemes: names, with options as in ``md-vi:lambda=0.01:tau=0.001``; options of
+        `movi.planning.options`; or algorithms of your own.
       iterations: K.
       seed: MDP m draws from (seed, m).
       samples: m, the samples per (s, a) and iteration (1 in the paper); 0 is the exact scheme.
-      beta: β_k for the schemes that have one; k/(k+1) by default.
+      beta: β_k of MoVI, SQL and algorithms of your own; k/(k+1) by default.
       chunk: iterations computed at a time; it does not change the result.
       progress: whether to draw a bar on a terminal.
 
@@ -81,7 +88,8 @@ def compare(
     require(f"{iterations:,} iterations", memory=points * (16 * mdps.batch + ROW))
     cells = mdps.batch * mdps.states * mdps.actions
     require(f"{samples:,} samples of each (s, a)", memory=samples * cells * SAMPLE)
-    optimal_q = certain_optimum(mdps).q
+    taus = tuple(float(s.algorithm.tau) for s in chosen)
+    optimal_q = {tau: certain_optimum(mdps, tau).q for tau in dict.fromkeys((0.0, *taus))}
     l1 = np.empty((len(chosen), iterations, mdps.batch))
     sup = np.empty_like(l1)
     chunks = run(mdps, chosen, iterations, seed=seed, samples=samples, chunk=chunk)
@@ -93,8 +101,16 @@ def compare(
         while ahead is not None:
             # The device computes the next chunk while the host evaluates this one's policies.
             now, ahead = ahead, next(chunks, None)
-            losses = batch_losses(mdps, optimal_q, np.asarray(now.policies), pool)
-            rows = slice(now.first - 1, now.first - 1 + losses.l1.shape[1])
-            l1[:, rows], sup[:, rows] = losses.l1, losses.sup
-            advance(losses.l1.shape[1])
-    return Comparison(tuple(s.algorithm.name for s in chosen), l1, sup)
+            rows = slice(now.first - 1, now.first - 1 + len(now.policies[0]))
+            # Greedy policies all at once: schemes share some of them.
+            greedy = [i for i, own in enumerate(now.policies) if own.ndim == 3]
+            if greedy:
+                policies = np.stack([now.policies[i] for i in greedy])
+                losses = batch_losses(mdps, optimal_q[0.0], policies, pool)
+                l1[greedy, rows], sup[greedy, rows] = losses.l1, losses.sup
+            for i in set(range(len(chosen))) - set(greedy):
+                policies, tau = np.asarray(now.policies[i]), taus[i]
+                losses = batch_losses(mdps, optimal_q[tau], policies, pool, tau)
+                l1[i, rows], sup[i, rows] = losses.l1, losses.sup
+            advance(rows.stop - rows.start)
+    return Comparison(tuple(map(label, schemes)), l1, sup, taus)

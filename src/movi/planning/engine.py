@@ -6,6 +6,7 @@ expectation over the successors or its value at sampled ones.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import jax
@@ -16,7 +17,7 @@ from movi.errors import UserError
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import Union, expected, masked, take
 from movi.schedules import Schedule
-from movi.targets import Algorithm, Target
+from movi.targets import Algorithm, Target, soft_policy
 
 Array = Any
 Tables = Mapping[str, Array]  # by name, [L, N, A, …]: the newest first, then the L − 1 before it
@@ -70,6 +71,13 @@ def greedy(algorithm: Algorithm, tables: Tables) -> Array:
     return jnp.argmax(preference(algorithm, tables), -1)
 
 
+def policy(algorithm: Algorithm, tables: Tables) -> Array:
+    """The policy: actions [N] of a greedy one, probabilities [N, A] of a soft one."""
+    if isinstance(algorithm.temperature, float) and algorithm.temperature == 0:
+        return greedy(algorithm, tables)
+    return soft_policy(preference(algorithm, tables), algorithm.temperature)
+
+
 def bootstraps(algorithm: Algorithm, tables: Tables) -> dict[str, Any]:
     """What each target reads at a state, for every state: a pytree of [N, …]."""
     return {
@@ -121,6 +129,43 @@ def _reads_the_action(backup: Callable[..., Array], tables: Tables, seen: Any) -
     traced = jax.make_jaxpr(backup)(rows, 0, 0.0, 0.0, v, 0.0).jaxpr
     action = traced.invars[len(rows)]
     return any(action is x for e in traced.eqns for x in e.invars) or action in traced.outvars
+
+
+def held(
+    algorithm: Algorithm, tables: Tables, read: Read, mdp: Union, beta: Array
+) -> dict[str, Array]:
+    """The tables with q after all of an iteration's evaluations of its policy but the last.
+
+    The samples are held, too: m sweeps are (T̂_π)^m. None are as many as change q: γ^j falls to
+    rounding after 40 / (1 − γ) of them at the latest.
+    """
+    if algorithm.sweeps == 1:
+        return dict(tables)
+    alone = replace(algorithm, targets={"q": algorithm.targets["q"]})
+
+    def with_q(q: Array) -> dict[str, Array]:
+        return {**tables, "q": jnp.concatenate([q[None], tables["q"][1:]])}
+
+    def sweep(q: Array) -> Array:
+        now = with_q(q)
+        seen = jax.tree.map(read, bootstraps(alone, now))
+        return backups(alone, now, seen, mdp, beta)["q"]
+
+    if algorithm.sweeps is not None:
+        return with_q(jax.lax.fori_loop(1, algorithm.sweeps, lambda _, q: sweep(q), tables["q"][0]))
+
+    def moving(carry: Any) -> Array:
+        _, change, size, n = carry
+        return (change > 2.0**-51 * size) & (n < 40 / (1 - jnp.max(mdp.discount)))
+
+    def again(carry: Any) -> Any:
+        q, _, _, n = carry
+        new = sweep(q)
+        there = new > -jnp.inf
+        change, size = (jnp.max(jnp.where(there, jnp.abs(x), 0.0)) for x in (new - q, new))
+        return new, change, size, n + 1
+
+    return with_q(jax.lax.while_loop(moving, again, (tables["q"][0], jnp.inf, 0.0, 0))[0])
 
 
 def advance(tables: Tables, new: Mapping[str, Array]) -> dict[str, Array]:

@@ -24,8 +24,9 @@ from movi.planning.engine import (
     bootstraps,
     exactly,
     from_samples,
-    greedy,
+    held,
     member_keys,
+    policy,
     sample,
     start,
     thresholds,
@@ -39,7 +40,8 @@ class Trace(NamedTuple):
 
     Attributes:
       scheme: the scheme that ran.
-      policies: π_1, …, π_{K+1}, [K + 1, M, S]: π_k is used in iteration k.
+      policies: π_1, …, π_{K+1}, [K + 1, M, S], or [K + 1, M, S, A] where they are soft: π_k is
+        used in iteration k.
       q: q_0, …, q_K (ψ for DPP), [K + 1, M, S, A].
       errors: ε_1, …, ε_K, [K, M, S, A].
     """
@@ -73,7 +75,7 @@ def trace(
         shape = (mdps.batch, mdps.states)
         return Trace(
             scheme,
-            np.asarray(policies).reshape(-1, *shape),
+            np.asarray(policies).reshape(-1, *shape, *policies.shape[2:]),
             np.asarray(q).reshape(-1, *shape, mdps.actions),
             np.asarray(errors).reshape(-1, *shape, mdps.actions),
         )
@@ -87,12 +89,12 @@ def _trace(
     first = start(algorithm, *mdp.rewards.shape)
 
     def iteration(tables: Any, k: Array) -> Any:
-        policy = greedy(algorithm, tables)
+        used = policy(algorithm, tables)
         tables, error = sampled_iteration(scheme, tables, mdp, limits, keys, k, samples)
-        return tables, (policy, tables["q"][0], error)
+        return tables, (used, tables["q"][0], error)
 
     last, (policies, q, errors) = jax.lax.scan(iteration, first, jnp.arange(1, iterations + 1))
-    policies = jnp.concatenate([policies, greedy(algorithm, last)[None]])
+    policies = jnp.concatenate([policies, policy(algorithm, last)[None]])
     return policies, jnp.concatenate([first["q"][:1], q]), errors
 
 
@@ -101,14 +103,16 @@ def sampled_iteration(
 ) -> tuple[Any, Array]:
     """Iteration k on samples: the tables after it, and its error ε_k, [N, A]."""
     algorithm, rate = scheme.algorithm, scheme.rate(k)
-    v = bootstraps(algorithm, tables)
 
     def made_with(read: Any) -> Any:
-        return backups(algorithm, tables, jax.tree.map(read, v), mdp, rate)
+        now = held(algorithm, tables, read, mdp, rate)
+        return backups(algorithm, now, jax.tree.map(read, bootstraps(algorithm, now)), mdp, rate)
 
     new = made_with(from_samples(sample(mdp, limits, keys, k, samples)))
     error = new["q"] - made_with(exactly(mdp))["q"]
-    if algorithm.lags == 2:  # SQL is analysed in ψ_k = q_k / (1 − β_k), that is k q_k
+    if (
+        algorithm.lags == 2 and algorithm.uses_beta
+    ):  # SQL is analysed in ψ_k = q_k / (1 − β_k), that is k q_k
         error = error / (1 - rate)
     return advance(tables, new), error
 

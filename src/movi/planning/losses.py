@@ -1,4 +1,7 @@
-"""‖q* − q_{π_k}‖ at every iteration, exactly: each distinct policy is evaluated once."""
+"""‖q* − q_{π_k}‖ at every iteration, exactly: each distinct policy is evaluated once.
+
+Stochastic policies are judged in the MDP with τ times their entropy: ‖q^τ_* − q^τ_{π_k}‖.
+"""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -8,6 +11,7 @@ import numpy as np
 
 from movi.mdp import FiniteMDP, policy_values, weighted_norm
 from movi.mdp.methods import DIRECT
+from movi.mdp.regularised import stochastic_policy_value
 
 _SYSTEMS = 1 << 17  # entries of the linear systems in memory at a time, per thread
 
@@ -44,16 +48,27 @@ def policy_losses(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -
     """Norms of q* − q_π for policies [N, S] of one MDP."""
     first, place = distinct_rows(policies)
     differences = _direct if mdp.states <= DIRECT else _matrix_free
-    l1, sup = np.empty(len(first)), np.empty(len(first))
-    at, absent = 0, np.isneginf(mdp.rewards)
+    found = _norms(mdp, differences(mdp, optimal_q, policies[first]))
+    return Losses(found.l1[place], found.sup[place])
+
+
+def stochastic_losses(
+    mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray, tau: float
+) -> Losses:
+    """Norms of q^τ_* − q^τ_π for stochastic policies [N, S, A] of one MDP; given q^τ_*."""
+    differences = _stochastic_direct if mdp.states <= DIRECT else _stochastic_matrix_free
+    return _norms(mdp, differences(mdp, optimal_q, policies, tau))
+
+
+def _norms(mdp: FiniteMDP, differences: Iterator[np.ndarray]) -> Losses:
+    absent = np.isneginf(mdp.rewards)
     share = (~absent).mean()  # of the actions that are there, over which the norm is the mean
-    for difference in differences(mdp, optimal_q, policies[first]):
-        some = slice(at, at + len(difference))
+    norms = []
+    for difference in differences:
         if share < 1:
             difference = np.where(absent, 0.0, difference)
-        l1[some], sup[some] = weighted_norm(difference) / share, weighted_norm(difference, np.inf)
-        at = some.stop
-    return Losses(l1[place], sup[place])
+        norms.append((weighted_norm(difference) / share, weighted_norm(difference, np.inf)))
+    return Losses(*(np.concatenate(column) for column in zip(*norms)))
 
 
 def _direct(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -> Iterator[np.ndarray]:
@@ -80,6 +95,38 @@ def _direct(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -> Iter
         yield (discounted @ difference).reshape(-1, mdp.states, mdp.actions)
 
 
+def _stochastic_direct(
+    mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray, tau: float
+) -> Iterator[np.ndarray]:
+    """q^τ_* − q^τ_π, [n, S, A], as `_direct`: (I − γ P_π)(v_* − v_π) = v_* − ⟨π, q_*⟩ − τ H(π).
+
+    The right side is ⟨π, v_* − q_* + τ ln π⟩ ≥ 0, that is τ KL(π ‖ π^τ_*).
+    """
+    kernel = mdp.discount * mdp.dense()
+    gaps = optimal_q.max(1, keepdims=True) - optimal_q
+    if tau > 0:
+        gaps = gaps + tau * np.log(np.exp(-gaps / tau).sum(1, keepdims=True))
+    identity, flat = np.eye(mdp.states), kernel.reshape(-1, mdp.states)
+    step = max(1, _SYSTEMS // mdp.states**2)
+    for begin in range(0, len(policies), step):
+        pi = policies[begin : begin + step]
+        lost = np.where(pi > 0, gaps, 0.0)
+        if tau > 0:
+            lost += tau * np.log(pi, out=np.zeros_like(pi), where=pi > 0)
+        moves = np.einsum("nsa,sat->nst", pi, kernel)
+        right = (pi * lost).sum(-1)[..., None]
+        difference = np.linalg.solve(identity - moves, right)
+        yield (flat @ difference).reshape(-1, mdp.states, mdp.actions)
+
+
+def _stochastic_matrix_free(
+    mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray, tau: float
+) -> Iterator[np.ndarray]:
+    with np.errstate(invalid="ignore"):
+        for pi in policies:
+            yield (optimal_q - stochastic_policy_value(mdp, pi, tau, 1e-10)[1])[None]
+
+
 def _matrix_free(
     mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray
 ) -> Iterator[np.ndarray]:
@@ -90,17 +137,25 @@ def _matrix_free(
 
 
 def batch_losses(
-    mdps: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray, pool: ThreadPoolExecutor
+    mdps: FiniteMDP,
+    optimal_q: np.ndarray,
+    policies: np.ndarray,
+    pool: ThreadPoolExecutor,
+    tau: float | None = None,
 ) -> Losses:
     """Norms for policies [..., M, S] of a batch of M MDPs, [..., M]; MDPs in parallel.
 
-    The linear solver releases the interpreter's lock, so threads are enough.
+    With a τ they are stochastic, [..., M, S, A]. The linear solver releases the interpreter's lock,
+    so threads are enough.
     """
-    shape = policies.shape[:-1]
-    rows = policies.reshape(-1, *policies.shape[-2:])
+    axes = 2 if tau is None else 3
+    shape = policies.shape[: 1 - axes]
+    rows = policies.reshape(-1, *policies.shape[-axes:])
 
     def one(m: int) -> Losses:
-        return policy_losses(mdps[m], optimal_q[m], rows[:, m])
+        if tau is None:
+            return policy_losses(mdps[m], optimal_q[m], rows[:, m])
+        return stochastic_losses(mdps[m], optimal_q[m], rows[:, m], tau)
 
     each = list(pool.map(one, range(rows.shape[1])))
     return Losses(

@@ -19,8 +19,9 @@ from movi.planning.engine import (
     check_affine,
     exactly,
     from_samples,
-    greedy,
+    held,
     member_keys,
+    policy,
     sample,
     start,
     thresholds,
@@ -34,17 +35,20 @@ class Chunk(NamedTuple):
 
     Attributes:
       first: the iteration k of the first row.
-      policies: π_k of each scheme, [schemes, K, members, S]: the policy *used in* iteration k.
+      policies: π_k of each scheme, the policy *used in* iteration k: actions [K, members, S], or
+        probabilities [K, members, S, A] where it is soft.
     """
 
     first: int
-    policies: Array
+    policies: tuple[Array, ...]
 
 
 def iterate(scheme: Scheme, tables: Any, read: Read, mdp: Union, k: Array) -> dict[str, Array]:
     """Iteration k of one scheme: its tables after it."""
-    seen = {name: jax.tree.map(read, v) for name, v in bootstraps(scheme.algorithm, tables).items()}
-    return advance(tables, backups(scheme.algorithm, tables, seen, mdp, scheme.rate(k)))
+    algorithm, rate = scheme.algorithm, scheme.rate(k)
+    tables = held(algorithm, tables, read, mdp, rate)
+    seen = {name: jax.tree.map(read, v) for name, v in bootstraps(algorithm, tables).items()}
+    return advance(tables, backups(algorithm, tables, seen, mdp, rate))
 
 
 @partial(compiled, static_argnames=("schemes", "iterations", "samples"), donate_argnames="tables")
@@ -58,17 +62,21 @@ def _chunk(
     schemes: tuple[Scheme, ...],
     iterations: int,
     samples: int,
-) -> tuple[Any, Array]:
+) -> tuple[Any, tuple[Array, ...]]:
     small = jnp.uint8 if mdp.rewards.shape[1] <= 256 else jnp.int32
 
-    def iteration(tables: Any, k: Array) -> tuple[Any, Array]:
+    def compact(policies: Array) -> Array:
+        return policies.astype(small) if policies.ndim == 1 else policies
+
+    def iteration(tables: Any, k: Array) -> tuple[Any, tuple[Array, ...]]:
         read = from_samples(sample(mdp, limits, keys, k, samples)) if samples else exactly(mdp)
-        policies = [greedy(s.algorithm, t).astype(small) for s, t in zip(schemes, tables)]
+        policies = tuple(compact(policy(s.algorithm, t)) for s, t in zip(schemes, tables))
         tables = tuple(iterate(s, t, read, mdp, k) for s, t in zip(schemes, tables))
-        return tables, jnp.stack(policies)
+        return tables, policies
 
     tables, policies = jax.lax.scan(iteration, tables, first + jnp.arange(iterations))
-    return tables, jnp.moveaxis(policies, 0, 1).reshape(len(schemes), iterations, keys.shape[0], -1)
+    members = keys.shape[0]
+    return tables, tuple(p.reshape(iterations, members, -1, *p.shape[2:]) for p in policies)
 
 
 def run(

@@ -1,15 +1,91 @@
-"""The paper's schemes by name, with their schedules."""
+"""The schemes by name, with their options and schedules.
+
+>>> scheme("md-vi:lambda=0.01:tau=0.001").algorithm.tau
+0.001
+>>> label("md-vi:tau=1e-3"), label("movi")
+('md-vi:tau=0.001', 'movi')
+>>> scheme("md-vi:eta=3")
+Traceback (most recent call last):
+movi.errors.UserError: scheme: md-vi has no option 'eta', expected some of lambda, tau, evaluation
+"""
+
+from dataclasses import fields
+from typing import Any, get_type_hints
 
 from movi.errors import UserError
 from movi.planning.engine import Scheme
+from movi.planning.options import SCHEMES, Options
+from movi.reading import checked
 from movi.schedules import Mean, Schedule
-from movi.targets import SCHEMES, Algorithm
+from movi.targets import Algorithm
+
+_WRITTEN = {"lam": "lambda"}  # a word of Python's that cannot be a field
 
 
-def scheme(which: str | Algorithm, beta: Schedule | None = None) -> Scheme:
-    """The scheme of this name (avi, movi, sql, dpp), or of any algorithm; β_k = k/(k+1)."""
-    if isinstance(which, str):
-        if which not in SCHEMES:
-            raise UserError(f"scheme: {which!r}, expected one of {', '.join(SCHEMES)}")
-        which = SCHEMES[which]
-    return Scheme(which, Mean() if beta is None else beta)
+def find(name: str) -> type[Options]:
+    """The options of a scheme."""
+    if name not in SCHEMES:
+        raise UserError(f"scheme: {name!r}, expected one of {', '.join(SCHEMES)}")
+    return SCHEMES[name]
+
+
+def option_names(kind: type[Options]) -> list[str]:
+    """The options of a scheme as they are written."""
+    return [_WRITTEN.get(field.name, field.name) for field in fields(kind)]
+
+
+def options_of(which: "str | Options") -> Options:
+    """What a label means, ``name`` or ``name:option=value:…``."""
+    if isinstance(which, Options):
+        return which
+    name, *given = which.split(":")
+    kind = find(name)
+    by_name = dict(zip(option_names(kind), fields(kind)))
+    hints, found = get_type_hints(kind), dict[str, Any]()
+    for text in given:
+        key, equals, value = text.partition("=")
+        if key not in by_name:
+            expected = f"some of {', '.join(by_name)}" if by_name else "none"
+            raise UserError(f"scheme: {name} has no option {key!r}, expected {expected}")
+        if not equals:
+            raise UserError(f"scheme: {name}: {text!r}, expected {key}=VALUE")
+        field = by_name[key].name
+        found[field] = checked(_read(value), hints[field], f"scheme: {name}: {key}")
+    return kind(**found)
+
+
+def _read(text: str) -> Any:
+    """A number if it is one, nothing for none, or else the text."""
+    if text.lower() == "none":
+        return None
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def label(which: "str | Algorithm | Options") -> str:
+    """What a scheme is called: its name, and the options that are not the default."""
+    if isinstance(which, Algorithm):
+        return which.name
+    own = options_of(which)
+    name = next(name for name, kind in SCHEMES.items() if kind is type(own))
+    changed = [field for field in fields(own) if getattr(own, field.name) != field.default]
+    values = {_WRITTEN.get(field.name, field.name): getattr(own, field.name) for field in changed}
+    return ":".join([name, *(f"{key}={_written(value)}" for key, value in values.items())])
+
+
+def _written(value: Any) -> str:
+    return f"{value:.12g}" if isinstance(value, float) else str(value).lower()
+
+
+def scheme(which: "str | Algorithm | Options", beta: Schedule | None = None) -> Scheme:
+    """The scheme of this name, of these options, or of any algorithm; β_k = k/(k+1) for those.
+
+    ``beta`` is another schedule for MoVI, SQL and algorithms of one's own.
+    """
+    if isinstance(which, Algorithm):
+        return Scheme(which, Mean() if beta is None else beta)
+    return options_of(which).scheme(beta)

@@ -16,8 +16,8 @@ from movi.mdp.certificates import (
 )
 from movi.mdp.functions import FunctionMDP
 from movi.mdp.operators import Union, compiled, masked, union
+from movi.mdp.regularised import regularised_bracket
 from movi.mdp.solutions import TOLERANCE, Solution, rounding_floor, solution
-from movi.mdp.sweeps import certify, optimal_bracket
 from movi.planning.engine import (
     Scheme,
     advance,
@@ -26,17 +26,21 @@ from movi.planning.engine import (
     check_affine,
     exactly,
     from_samples,
-    greedy,
+    held,
     member_keys,
+    policy,
     preference,
     sample,
     start,
     thresholds,
 )
+from movi.planning.options import Options
+from movi.planning.runs import iterate
+from movi.planning.schemes import label
 from movi.planning.schemes import scheme as named
 from movi.progress import bar
-from movi.schedules import Schedule
-from movi.targets import Algorithm
+from movi.schedules import Schedule, Smoothing
+from movi.targets import Algorithm, soft_maximum
 
 Array = Any
 _CHUNK = 100  # iterations between two looks at the progress bar
@@ -44,7 +48,7 @@ _CHUNK = 100  # iterations between two looks at the progress bar
 
 def solve(
     mdp: FiniteMDP | FunctionMDP,
-    scheme: str | Algorithm | None = None,
+    scheme: str | Algorithm | Options | None = None,
     *,
     method: str = "auto",
     sampled: bool = False,
@@ -63,8 +67,10 @@ def solve(
 
     Args:
       mdp: the model; one of a function that is not stored gives a `FunctionSolution`.
-      scheme: avi, movi, sql, dpp, or an algorithm of your own. Without one, but with ``sampled``,
-        ``iterations`` or ``beta``, it is avi.
+      scheme: avi, movi, sql, dpp or one of their family, with options as in
+        ``md-vi:lambda=0.01:tau=0.001``; options of `movi.planning.options`; or an algorithm of your
+        own. One with an entropy in its evaluation is certified against q^τ_*. Without a scheme, but
+        with ``sampled``, ``iterations`` or ``beta``, it is avi.
       method: without a scheme: auto, vi, mpi, pi or ipi; see `movi.mdp.methods`.
       sampled: sample successors instead of taking expectations over them.
       samples: how many per (s, a) and iteration, when sampled.
@@ -72,7 +78,7 @@ def solve(
       tolerance: stop when the bound on ‖q − q*‖∞ is at most this. Default: 1e-6 for the exact
         scheme; a sampled one runs all its iterations unless a tolerance is given.
       seed: of the samples.
-      beta: β_k of MoVI and SQL; k/(k+1) by default.
+      beta: β_k of MoVI, SQL and algorithms of your own; k/(k+1) by default.
       progress: whether to draw a bar on a terminal.
 
     >>> import movi
@@ -112,7 +118,7 @@ def solve(
                 tables = _sampled(tables, done + 1, device, limits, keys, samples=samples, **common)
                 made = many
                 if tolerance is not None or done + many == limit:
-                    q, bound = _best_certificate(chosen, tables, device)
+                    q, bound = _best_certificate(chosen, tables, device, done + many)
                     history.append(np.full(many, float(bound)))
             else:
                 tables, made, v, bounds, lowest = _exact(
@@ -131,7 +137,7 @@ def solve(
         policy = np.asarray(_policy(tables, chosen))
         if not sampled:
             del tables  # as large as what the certificate is about to need
-            q, proven = _certificate(device, v)
+            q, proven = _certificate(device, v, tau=chosen.algorithm.tau)
             bound = float(proven)
         converged = bool(tolerance is not None and bound <= tolerance)
         needed = None
@@ -149,10 +155,11 @@ def solve(
             iterations=done,
             converged=converged,
             tolerance=tolerance,
-            scheme=chosen.algorithm.name,
+            scheme=label(scheme),
             floor=floor,
             needed=needed,
             mdp=mdp,
+            tau=float(chosen.algorithm.tau),
         )
 
 
@@ -212,11 +219,14 @@ def _exact(
 
     def iteration(carry: Any) -> Any:
         tables, made, _, bounds, floor = carry
+        rate = scheme.rate(first + made)
+        tables = held(algorithm, tables, read, mdp, rate)
         seen = jax.tree.map(read, read_here := bootstraps(algorithm, tables))
-        new = backups(algorithm, tables, seen, mdp, scheme.rate(first + made))
+        new = backups(algorithm, tables, seen, mdp, rate)
         v = _first(algorithm, read_here)
         # The sweep that updates the tables also certifies the values that it started from.
-        found = optimal_bracket(mdp, v, mdp.rewards + mdp.discount * _first(algorithm, seen))
+        backed_up = mdp.rewards + mdp.discount * _first(algorithm, seen)
+        found = regularised_bracket(mdp, v, backed_up, algorithm.tau)
         bounds = bounds.at[made].set(found.bound)
         floor = jnp.maximum(floor, found.floor)
         return advance(tables, new), made + 1, v, bounds, floor
@@ -239,32 +249,41 @@ def _sampled(
 ) -> Any:
     def iteration(i: Array, tables: Any) -> Any:
         read = from_samples(sample(mdp, limits, keys, first + i, samples))
-        seen = jax.tree.map(read, bootstraps(scheme.algorithm, tables))
-        return advance(tables, backups(scheme.algorithm, tables, seen, mdp, scheme.rate(first + i)))
+        return iterate(scheme, tables, read, mdp, first + i)
 
     return jax.lax.fori_loop(0, iterations, iteration, tables)
 
 
 @partial(jax.jit, static_argnums=1)
 def _policy(tables: Any, scheme: Scheme) -> Array:
-    return greedy(scheme.algorithm, tables).astype(jnp.int32)
+    own = policy(scheme.algorithm, tables)
+    return own.astype(jnp.int32) if own.ndim == 1 else own
 
 
-@compiled
-def _certificate(mdp: Union, v: Array) -> tuple[Array, Array]:
-    return certify(mdp, v, mdp.rewards + mdp.discount * exactly(mdp)(v))
+@partial(compiled, static_argnames="tau")
+def _certificate(mdp: Union, v: Array, *, tau: float) -> tuple[Array, Array]:
+    backed_up = mdp.rewards + mdp.discount * exactly(mdp)(v)
+    found = regularised_bracket(mdp, v, backed_up, tau)
+    return backed_up + found.shift, found.bound
 
 
-def _best_certificate(scheme: Scheme, tables: Any, mdp: Union) -> tuple[Array, Array]:
+def _best_certificate(
+    scheme: Scheme, tables: Any, mdp: Union, iterations: int
+) -> tuple[Array, Array]:
     """The better of two: from what the targets read, and from the maximum of the acting table.
 
-    MoVI's q_k carries the whole error of its last sample, while h_k averages errors out.
+    MoVI's q_k carries the whole error of its last sample, while h_k averages errors out. Where h_k
+    is a sum with weights 1, ρ, …, ρ^k, it is divided by theirs.
     """
-    candidates = (
-        _first(scheme.algorithm, bootstraps(scheme.algorithm, tables)),
-        jnp.max(preference(scheme.algorithm, tables), -1),
-    )
-    return min((_certificate(mdp, v) for v in candidates), key=lambda pair: float(pair[1]))
+    algorithm = scheme.algorithm
+    average = preference(algorithm, tables)
+    if algorithm.rho is not None:
+        average = average * (1 - Smoothing(algorithm.rho)(iterations))
+    tau = algorithm.tau
+    top = soft_maximum(average, tau) if tau else jnp.max(average, -1)
+    candidates = (_first(algorithm, bootstraps(algorithm, tables)), top)
+    certificates = (_certificate(mdp, v, tau=tau) for v in candidates)
+    return min(certificates, key=lambda pair: float(pair[1]))
 
 
 def _check(

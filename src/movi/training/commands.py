@@ -17,6 +17,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 
 from movi.agents.options import Options
 from movi.agents.registry import find, known, names
+from movi.arguments import value_of
 from movi.errors import UserError, check_count, check_seed
 from movi.modules import module_of
 from movi.reading import checked
@@ -56,7 +57,7 @@ class Train(Config):
         name = _algorithm(arguments)
         kind: Any = Options if name is None else find(name, (module_of(name, "algorithm"),))
         chosen = _with_options(kind)
-        preset = _value(arguments, "--preset") or usual_preset(_value(arguments, "--env") or "")
+        preset = value_of(arguments, "--preset") or usual_preset(value_of(arguments, "--env") or "")
         own = {**preset_fields(preset), "options": kind(**preset_options(preset, kind))}
         return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **own)
 
@@ -313,13 +314,3 @@ def _flags() -> set[str]:
     kinds: list[Any] = [Config, *filter(None, (known(name) for name in names()))]
     found = (field.name for kind in kinds for field in fields(kind) if field.type in (bool, "bool"))
     return {f"--{name.replace('_', '-')}" for name in found}
-
-
-def _value(argv: Sequence[str], option: str) -> str | None:
-    """The value of an option, before the others can be parsed."""
-    for i, word in enumerate(argv):
-        if word == option and i + 1 < len(argv):
-            return argv[i + 1]
-        if word.startswith(f"{option}="):
-            return word.partition("=")[2]
-    return None

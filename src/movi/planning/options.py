@@ -1,0 +1,289 @@
+"""The schemes on tables, each as a dataclass of its options.
+
+Its fields are the options, on the command line (`movi solve FILE --scheme m-vi --alpha 0.9`), in a
+scheme's label (``m-vi:alpha=0.9:tau=0.03``) and in Python. Its ``scheme()`` makes what they mean:
+the algorithm and the schedule of β. `docs/family.md` has the equations.
+"""
+
+from dataclasses import dataclass
+from typing import Annotated, ClassVar, Literal
+
+from tyro.conf import arg
+
+from movi.errors import UserError
+from movi.family import (
+    advantage_learning,
+    anchored,
+    conservative_value_iteration,
+    dual_averaging,
+    mirror_descent,
+    modified_policy_iteration,
+    munchausen_value_iteration,
+    politex,
+    softened_policy_iteration,
+)
+from movi.planning.engine import Scheme
+from movi.schedules import Constant, Mean, Schedule
+from movi.targets import AVI, MOVI, SQL, Algorithm, dynamic_policy_programming
+
+Real = Annotated[float, arg(metavar="X")]
+Evaluation = Literal["regularised", "plain"]
+Sweeps = Annotated[int | None, arg(metavar="M")]
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a scheme lets its user choose: nothing, here."""
+
+    title: ClassVar[str] = ""
+    """The scheme's name in figures and tables."""
+    takes_beta: ClassVar[bool] = False
+    """Whether a caller may give it another schedule of β."""
+
+    def __post_init__(self) -> None:
+        """Checks every field, as making the scheme does."""
+        self.scheme()
+
+    def algorithm(self) -> Algorithm:
+        """The algorithm that these options mean."""
+        raise NotImplementedError
+
+    def schedule(self) -> Schedule:
+        """β_k; k/(k+1) unless the options say otherwise."""
+        return Mean()
+
+    def scheme(self, beta: Schedule | None = None) -> Scheme:
+        """The algorithm with its schedule."""
+        own = beta if self.takes_beta and beta is not None else self.schedule()
+        return Scheme(self.algorithm(), own)
+
+
+@dataclass(frozen=True)
+class AVIOptions(Options):
+    """Approximate value iteration (eq:avi)."""
+
+    title: ClassVar[str] = "AVI"
+
+    def algorithm(self) -> Algorithm:
+        """r + γ P max q."""
+        return AVI
+
+
+@dataclass(frozen=True)
+class MoVIOptions(Options):
+    """Momentum value iteration (eq:movi)."""
+
+    title: ClassVar[str] = "MoVI"
+    takes_beta: ClassVar[bool] = True
+
+    beta: Annotated[float | None, arg(metavar="X")] = None
+    """A constant β, which makes h a moving average; None: β_k = k/(k+1), the mean."""
+
+    def algorithm(self) -> Algorithm:
+        """r + γ P q(·, G(h))."""
+        return MOVI
+
+    def schedule(self) -> Schedule:
+        """The mean, or the constant."""
+        return Mean() if self.beta is None else Constant(self.beta)
+
+
+@dataclass(frozen=True)
+class SQLOptions(Options):
+    """Speedy Q-learning (eq:sql-q)."""
+
+    title: ClassVar[str] = "SQL"
+    takes_beta: ClassVar[bool] = True
+
+    def algorithm(self) -> Algorithm:
+        """q + (1/k)(T q_{k−2} − q) + (1 − 1/k)(T q − T q_{k−2})."""
+        return SQL
+
+
+@dataclass(frozen=True)
+class DPPOptions(Options):
+    """Dynamic policy programming (eq:psi-dpp)."""
+
+    title: ClassVar[str] = "DPP"
+
+    eta: Annotated[float | None, arg(metavar="X")] = None
+    """η: the inverse temperature of the policy; None: the greedy limit (the paper's)."""
+    form: Literal["log-sum-exp", "boltzmann"] = "log-sum-exp"
+    """With η: the log-sum-exp form, or ⟨softmax(ηψ), ψ⟩, which Azar et al. (2012) analyse."""
+
+    def algorithm(self) -> Algorithm:
+        """ψ + r + γ P mψ − mψ."""
+        return dynamic_policy_programming(self.eta, self.form)
+
+
+@dataclass(frozen=True)
+class Regularised(Options):
+    """λ, τ and whether the evaluation is regularised."""
+
+    lam: Annotated[float, arg(name="lambda", metavar="X")] = 0.01
+    """λ: the weight of the KL divergence to the policy before."""
+    tau: Real = 0.0
+    """τ: the weight of the entropy."""
+    evaluation: Evaluation = "regularised"
+    """Whether the evaluation has the two terms of the greedy step as well, or is plain."""
+
+    @property
+    def regularised(self) -> bool:
+        """The evaluation, checked."""
+        if self.evaluation not in ("regularised", "plain"):
+            raise UserError(f"evaluation: {self.evaluation!r}, expected 'regularised' or 'plain'")
+        return self.evaluation == "regularised"
+
+
+@dataclass(frozen=True)
+class MDVIOptions(Regularised):
+    """Mirror-descent value iteration: each policy is made from the one before."""
+
+    title: ClassVar[str] = "MD-VI"
+
+    def algorithm(self) -> Algorithm:
+        """MD-VI(λ, τ)."""
+        return mirror_descent(self.lam, self.tau, regularised=self.regularised)
+
+
+@dataclass(frozen=True)
+class DAVIOptions(Regularised):
+    """Dual-averaging value iteration: the policy is made from the sum of the values."""
+
+    title: ClassVar[str] = "DA-VI"
+
+    def algorithm(self) -> Algorithm:
+        """DA-VI(λ, τ)."""
+        return dual_averaging(self.lam, self.tau, regularised=self.regularised)
+
+
+@dataclass(frozen=True)
+class MVIOptions(Options):
+    """Munchausen value iteration (Vieillard, Pietquin, Geist 2020)."""
+
+    title: ClassVar[str] = "M-VI"
+
+    alpha: Real = 0.9
+    """α: the weight of the log-policy that is added to the reward."""
+    tau: Real = 0.03
+    """τ: the temperature of the policy."""
+
+    def algorithm(self) -> Algorithm:
+        """M-VI(α, τ)."""
+        return munchausen_value_iteration(self.alpha, self.tau)
+
+
+@dataclass(frozen=True)
+class CVIOptions(Options):
+    """Conservative value iteration (Kozuno, Uchibe, Doya 2019)."""
+
+    title: ClassVar[str] = "CVI"
+
+    alpha: Real = 0.9
+    """α: how much of the gap between actions is kept; 1 is DPP."""
+    eta: Real = 30.0
+    """β' of that paper: the inverse temperature of the policy."""
+
+    def algorithm(self) -> Algorithm:
+        """CVI(α, β')."""
+        return conservative_value_iteration(self.alpha, self.eta)
+
+
+@dataclass(frozen=True)
+class ALOptions(Options):
+    """Advantage learning (Baird 1999; Bellemare et al. 2016)."""
+
+    title: ClassVar[str] = "AL"
+
+    alpha: Real = 0.9
+    """α: how much of the gap between actions is kept; 1 is the greedy DPP, 0 is AVI."""
+
+    def algorithm(self) -> Algorithm:
+        """AL(α)."""
+        return advantage_learning(self.alpha)
+
+
+@dataclass(frozen=True)
+class PolitexOptions(Options):
+    """Politex (Abbasi-Yadkori et al. 2019), discounted."""
+
+    title: ClassVar[str] = "Politex"
+
+    lam: Annotated[float, arg(name="lambda", metavar="X")] = 0.01
+    """λ: the policy is softmax(Σ q / λ)."""
+    sweeps: Sweeps = None
+    """Evaluations of each policy, q ← (T_π)^m q; None: exactly."""
+
+    def algorithm(self) -> Algorithm:
+        """DA-VI(λ, 0), plain, with q = q_π."""
+        return politex(self.lam, self.sweeps)
+
+
+@dataclass(frozen=True)
+class SoftenedLSPIOptions(Options):
+    """Softened LSPI (Pérolat et al. 2016) with one player."""
+
+    title: ClassVar[str] = "Softened LSPI"
+
+    beta: Real = 0.9
+    """β of the moving average h, for which the policy is greedy."""
+    sweeps: Sweeps = None
+    """Evaluations of each policy, q ← (T_π)^m q; None: exactly."""
+
+    def algorithm(self) -> Algorithm:
+        """MoVI with q = q_π."""
+        return softened_policy_iteration(self.sweeps)
+
+    def schedule(self) -> Schedule:
+        """The constant."""
+        return Constant(self.beta)
+
+
+@dataclass(frozen=True)
+class MPIOptions(Options):
+    """Modified policy iteration (Puterman and Shin 1978)."""
+
+    title: ClassVar[str] = "MPI"
+
+    sweeps: Sweeps = 5
+    """m: evaluations of each policy; 1 is value iteration, None policy iteration."""
+
+    def algorithm(self) -> Algorithm:
+        """(T_π)^m q with π greedy."""
+        return modified_policy_iteration(self.sweeps)
+
+    def schedule(self) -> Schedule:
+        """h is q itself."""
+        return Constant(0.0)
+
+
+@dataclass(frozen=True)
+class AncVIOptions(Options):
+    """Anchored value iteration (Lee and Ryu 2023)."""
+
+    title: ClassVar[str] = "Anc-VI"
+
+    anchor: Literal["optimal", "harmonic"] = "optimal"
+    """The anchor's weight: 1/Σ γ^{−2i} (optimal), or 1/(k+1), the exact limit of DA-VI."""
+
+    def algorithm(self) -> Algorithm:
+        """w q_0 + (1 − w) T q."""
+        return anchored(self.anchor)
+
+
+SCHEMES: dict[str, type[Options]] = {
+    "avi": AVIOptions,
+    "movi": MoVIOptions,
+    "sql": SQLOptions,
+    "dpp": DPPOptions,
+    "md-vi": MDVIOptions,
+    "da-vi": DAVIOptions,
+    "m-vi": MVIOptions,
+    "cvi": CVIOptions,
+    "advantage-learning": ALOptions,
+    "politex": PolitexOptions,
+    "softened-lspi": SoftenedLSPIOptions,
+    "mpi": MPIOptions,
+    "anc-vi": AncVIOptions,
+}
+"""Every scheme by its name."""
