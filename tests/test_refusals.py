@@ -19,11 +19,7 @@ import movi
 from movi.agents.agent import AGENT_FILE
 from movi.cli import main
 from movi.errors import UserError
-<<<<<<< HEAD
-from movi.mdp import load_mdp
-=======
 from movi.mdp.formats import load_mdp
->>>>>>> origin/main
 from movi.replay.ring import Damaged
 from movi.reports.references import read_reference
 from movi.reports.tables import read_table

@@ -65,6 +65,35 @@ def test_a_signal_is_heard_while_compiled_code_runs(number, tmp_path):
     assert end(process, number)[:2] == (128 + number, "movi: interrupted\n")
 
 
+COLLECTING = """
+import gc, os, signal, sys, time
+from movi.errors import Interrupted
+from movi.signals import listening
+
+def callback(phase, info):
+    gc.callbacks.remove(callback)
+    os.kill(os.getpid(), int(sys.argv[1]))
+    time.sleep(0.1)  # the handler raises here, in what no exception comes out of
+
+with listening():
+    try:
+        gc.callbacks.append(callback)
+        gc.collect()
+        time.sleep(60)
+    except (Interrupted, KeyboardInterrupt) as error:
+        print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "Interrupted")]
+)
+def test_a_signal_is_heard_while_garbage_is_collected(number, name, tmp_path):
+    process = start(["-c", COLLECTING, str(int(number))], tmp_path)
+    told, said = process.communicate(timeout=SLACK)
+    assert (process.returncode, told, said) == (0, f"{name}\n", "")
+
+
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc to look into")
 def test_a_signal_is_heard_while_environments_are_made(tmp_path):
     """Sixty thousand of them take half a minute, and nothing is written before."""
@@ -96,7 +125,6 @@ LONG = {
     ],
     "garnet": ["--states", "200000", "--out", "new.npz"],
     **{
-<<<<<<< HEAD
         f"mdp {name}": ["--size", str(size), "--out", "new.npz"]
         for name, size in {
             "maze": 1000,
@@ -110,21 +138,6 @@ LONG = {
     },
     "convert": ["g.npz", "new.tra"],
     "simulate": ["g.npz", "s.npz", "--episodes", "10000000"],
-=======
-        f"mdp {family}": ["--size", "400", "--out", "new.npz"]
-        for family in (
-            "maze",
-            "inventory",
-            "queue",
-            "replacement",
-            "forest",
-            "pendulum",
-            "epidemic",
-        )
-    },
-    "convert": ["g.npz", "new.umb", "--discount", "0.9"],
-    "simulate": ["g.npz", "q.npz", "--episodes", "100000"],
->>>>>>> origin/main
     "garnets compare": ["--out", "results"],
     "garnets assumption": ["--iterations", "100000000", "--out", "results"],
     "garnets bounds": ["--out", "results"],
