@@ -662,6 +662,19 @@ def test_a_damaged_lzma_member_is_one_line(tmp_path, refused):
     assert not any("\n" in line for line in seen)
 
 
+@pytest.mark.parametrize("head", ["1 1 0", "1 1", "0 0 0", "2 0", "1", "1 1 1\n\n#"])
+def test_a_model_of_prism_without_transitions_is_one_line(head, tmp_path, refused):
+    (tmp_path / "model.tra").write_text(head)
+    assert refused("solve", "model.tra", "--discount", 0.9).startswith("model.tra: ")
+
+
+@pytest.mark.parametrize("suffix", ["npz", "umb", "tra", "petsc"])
+def test_a_pipe_for_a_model_is_not_waited_for(suffix, tmp_path, refused):
+    os.mkfifo(tmp_path / f"model.{suffix}")
+    assert "not a file" in refused("solve", f"model.{suffix}", "--discount", 0.9)
+    assert "not a file" in refused("convert", f"model.{suffix}", "new.npz", "--discount", 0.9)
+
+
 @pytest.mark.parametrize("label", ["x" * 300, "x" * 101, "", "\x1b[2J", "..", "a\nb"])
 def test_a_label_that_is_no_name_is_refused_in_a_dry_run_already(label, tmp_path, refused):
     matrix = {"environments": ["CartPole-v1"], "seeds": 1}

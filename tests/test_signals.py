@@ -8,6 +8,7 @@ import sys
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import movi
@@ -64,6 +65,35 @@ def test_a_signal_is_heard_while_compiled_code_runs(number, tmp_path):
     assert end(process, number)[:2] == (128 + number, "movi: interrupted\n")
 
 
+COLLECTING = """
+import gc, os, signal, sys, time
+from movi.errors import Interrupted
+from movi.signals import listening
+
+def callback(phase, info):
+    gc.callbacks.remove(callback)
+    os.kill(os.getpid(), int(sys.argv[1]))
+    time.sleep(0.1)  # the handler raises here, in what no exception comes out of
+
+with listening():
+    try:
+        gc.callbacks.append(callback)
+        gc.collect()
+        time.sleep(60)
+    except (Interrupted, KeyboardInterrupt) as error:
+        print(type(error).__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "name"), [(signal.SIGINT, "KeyboardInterrupt"), (signal.SIGTERM, "Interrupted")]
+)
+def test_a_signal_is_heard_while_garbage_is_collected(number, name, tmp_path):
+    process = start(["-c", COLLECTING, str(int(number))], tmp_path)
+    told, said = process.communicate(timeout=SLACK)
+    assert (process.returncode, told, said) == (0, f"{name}\n", "")
+
+
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc to look into")
 def test_a_signal_is_heard_while_environments_are_made(tmp_path):
     """Sixty thousand of them take half a minute, and nothing is written before."""
@@ -94,19 +124,19 @@ LONG = {
     ],
     "garnet": ["--states", "200000", "--out", "new.npz"],
     **{
-        f"mdp {family}": ["--size", "400", "--out", "new.npz"]
-        for family in (
-            "maze",
-            "inventory",
-            "queue",
-            "replacement",
-            "forest",
-            "pendulum",
-            "epidemic",
-        )
+        f"mdp {name}": ["--size", str(size), "--out", "new.npz"]
+        for name, size in {
+            "maze": 1000,
+            "inventory": 500,
+            "queue": 100_000,
+            "replacement": 100_000,
+            "forest": 100_000,
+            "pendulum": 300,
+            "epidemic": 1000,
+        }.items()
     },
-    "convert": ["g.npz", "new.umb", "--discount", "0.9"],
-    "simulate": ["g.npz", "q.npz", "--episodes", "100000"],
+    "convert": ["g.npz", "new.tra"],
+    "simulate": ["g.npz", "s.npz", "--episodes", "10000000"],
     "garnets compare": ["--out", "results"],
     "garnets assumption": ["--iterations", "100000000", "--out", "results"],
     "garnets bounds": ["--out", "results"],
@@ -127,6 +157,7 @@ def things(tmp_path_factory):
     """A working directory with something for every command, half of a run among it."""
     place = tmp_path_factory.mktemp("things")
     movi.save_mdp(movi.garnet(300, 4, 4), place / "g.npz")
+    np.savez(place / "s.npz", policy=np.zeros(300, int))
     write_agent(place / "agent.safetensors", "CartPole-v1")
     words = ["-m", "movi", "train", "dqn", "--env", "CartPole-v1", "--out", "run"]
     process = start([*words, "--steps", "10000000", "--checkpoint-every", "500"], place)

@@ -8,10 +8,12 @@ moment: files are complete or absent, and a run that was killed goes on from its
 
 import os
 import signal
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 from movi.errors import Interrupted
 
@@ -20,14 +22,21 @@ PATIENCE = 5.0
 """Seconds that a command has to end in, or to say that it heard."""
 SETTLING = 60.0
 """Seconds that a run under way has until its next settled moment."""
+AGAIN = 0.05
+"""Seconds after which a signal comes again whose exception went nowhere."""
 
 
 class _Ear:
     """What the command and the thread tell each other."""
 
     def __init__(self) -> None:
-        self.heard = threading.Event()
+        self.heard, self.over = threading.Event(), threading.Event()
         self.patience = PATIENCE
+
+    def again(self, number: int) -> None:
+        """Sends a signal once more, unless the command has ended."""
+        if not self.over.is_set():
+            os.kill(os.getpid(), number)
 
 
 _ear = _Ear()
@@ -59,10 +68,13 @@ def listening() -> Iterator[None]:
         if handler != signal.SIG_IGN:
             signal.signal(number, _interrupt)
     threading.Thread(target=_watch, args=(reader, _ear), daemon=True).start()
+    hook_before, sys.unraisablehook = sys.unraisablehook, _hook(_ear, sys.unraisablehook)
     try:
         yield
     finally:
         _ear.heard.set()
+        _ear.over.set()
+        sys.unraisablehook = hook_before
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(number_before)
@@ -74,6 +86,23 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise Interrupted("interrupted", number)
+
+
+def _hook(ear: _Ear, otherwise: Callable[[Any], Any]) -> Callable[[Any], None]:
+    """What Python is to do with exceptions that nobody can catch.
+
+    A handler raises wherever the main thread is: also in what the collector of garbage calls, from
+    where no exception comes out. Then the signal comes again, a moment later.
+    """
+
+    def hook(told: Any) -> None:
+        if isinstance(told.exc_value, KeyboardInterrupt | Interrupted):
+            number = getattr(told.exc_value, "signal", signal.SIGINT)
+            threading.Timer(AGAIN, ear.again, (number,)).start()
+        else:
+            otherwise(told)
+
+    return hook
 
 
 def _watch(reader: int, ear: _Ear) -> None:

@@ -64,10 +64,10 @@ def read_petsc(
 
 def _matrix(path: Path) -> tuple[tuple[int, int], np.ndarray, np.ndarray, np.ndarray]:
     """The shape, the offsets of rows, the columns and the values; sizes before anything else."""
+    if path.exists() and not path.is_file():
+        raise UserError(f"{path}: not a file, expected a matrix of PETSc")
     try:
         with path.open("rb") as file:
-            if not path.is_file():
-                raise UserError(f"{path}: not a file, expected a matrix of PETSc")
             size = path.stat().st_size
             head = np.fromfile(file, ">i4", 4)
             if len(head) < 4 or head[0] != _CLASS:

@@ -103,7 +103,7 @@ def _read(path: Path) -> tuple[list[int], np.ndarray, list[str]]:
         rows = np.array([[float(word) for word in row[:width]] for row in words])
     except ValueError:
         raise UserError(f"{path}: a line without numbers, expected them") from None
-    return head, rows.reshape(len(words), -1), labels
+    return head, rows.reshape(len(words), width), labels
 
 
 def _whole(path: Path, values: np.ndarray, limit: int) -> np.ndarray:
