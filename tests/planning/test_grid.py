@@ -11,10 +11,12 @@ from movi.planning.family_bounds import averaged_errors, moving_average_errors
 from movi.planning.grid import kept, sparse_rewards, study
 from movi.planning.losses import stochastic_losses
 from movi.planning.schemes import scheme
-from tests.oracles import refusal
+from tests.oracles import random_mdp, refusal
+from tests.planning.test_bounds import stacked
 
 K = 20
-MDPS = garnet(10, 3, 3, count=3, seed=4)  # with sparse rewards rounding would decide many ties
+# Rewards for each (s, a): with those of a Garnet rounding would decide ties.
+MDPS = stacked([random_mdp(seed, 10, 3, 3) for seed in range(3)])
 
 
 @pytest.fixture(scope="module")
