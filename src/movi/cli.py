@@ -354,6 +354,7 @@ COMMANDS = {
     "garnets compare": "movi.experiments.garnets:Compare",
     "garnets assumption": "movi.experiments.garnets:Assumption",
     "garnets bounds": "movi.experiments.garnets:Bounds",
+    "garnets family": "movi.experiments.garnets:Family",
     "train": "movi.training.commands:Train",
     "resume": "movi.training.commands:Resume",
     "evaluate": "movi.training.commands:Evaluate",

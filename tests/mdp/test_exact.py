@@ -137,10 +137,10 @@ def test_the_certificate_of_any_values_bounds_their_error():
         for scale in (0.0, 0.1, 10.0, 1000.0):
             v = jnp.asarray(truth.max(1) + scale * rng.normal(size=6))
             backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
-            q, bound = movi.mdp.sweeps.certify(device, v, backed_up)
-            error = np.abs(np.asarray(q) - truth).max()
-            assert error <= bound
-            assert scale == 0 or error > bound / 100  # and it is not an empty promise
+            found = movi.mdp.sweeps.optimal_bracket(device, v, backed_up)
+            error = np.abs(np.asarray(backed_up + found.shift) - truth).max()
+            assert error <= found.bound
+            assert scale == 0 or error > found.bound / 100  # and it is not an empty promise
 
 
 def test_a_constant_shift_of_the_values_costs_the_certificate_nothing():
@@ -148,9 +148,10 @@ def test_a_constant_shift_of_the_values_costs_the_certificate_nothing():
     with jax.enable_x64(True):
         v = jnp.asarray(optimal_q(mdp).max(1) + 1000.0)
         backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
-        q, bound = movi.mdp.sweeps.certify(movi.mdp.operators.pairwise(mdp), v, backed_up)
-    assert bound < 1e-8
-    np.testing.assert_allclose(q, optimal_q(mdp), rtol=0, atol=1e-8)
+        device = movi.mdp.operators.pairwise(mdp)
+        found = movi.mdp.sweeps.optimal_bracket(device, v, backed_up)
+    assert found.bound < 1e-8
+    np.testing.assert_allclose(backed_up + found.shift, optimal_q(mdp), rtol=0, atol=1e-8)
 
 
 def test_without_a_future_the_optimum_is_the_reward(path):

@@ -102,7 +102,8 @@ def _newton(mdp: FiniteMDP, tau: float) -> np.ndarray:
         terms = np.exp(gaps / tau)
         pi = terms / terms.sum(1, keepdims=True)
         # κ ln π = gaps − τ ln Σ, finite where ln π is not.
-        owns = np.where(pi > 0, mdp.rewards - gaps, 0.0)
+        with np.errstate(invalid="ignore"):  # −inf − (−inf) where there is no action
+            owns = np.where(pi > 0, mdp.rewards - gaps, 0.0)
         own = (pi * owns).sum(1) + tau * np.log(terms.sum(1))
         new = np.linalg.solve(
             np.eye(mdp.states) - discount * np.einsum("sa,san->sn", pi, kernel), own

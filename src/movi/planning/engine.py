@@ -5,8 +5,7 @@ differ in one thing only, the ``read`` they are given: what v(s') becomes for (s
 expectation over the successors or its value at sampled ones.
 """
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -78,26 +77,32 @@ def policy(algorithm: Algorithm, tables: Tables) -> Array:
     return soft_policy(preference(algorithm, tables), algorithm.temperature)
 
 
-def bootstraps(algorithm: Algorithm, tables: Tables) -> dict[str, Any]:
-    """What each target reads at a state, for every state: a pytree of [N, …]."""
+def bootstraps(
+    algorithm: Algorithm, tables: Tables, names: Collection[str] | None = None
+) -> dict[str, Any]:
+    """What each target (of these names) reads at a state, for every state: a pytree of [N, …]."""
     return {
         name: jax.vmap(lambda rows, of=target: of.bootstrap(algorithm.at(rows)), in_axes=1)(
             dict(tables)
         )
         for name, target in algorithm.targets.items()
+        if names is None or name in names
     }
 
 
 def backups(
     algorithm: Algorithm, tables: Tables, seen: Mapping[str, Any], mdp: Union, beta: Array
 ) -> dict[str, Array]:
-    """Each target at every (s, a), [N, A, …], given what it sees of its successors ([N, A, …])."""
+    """Each target at every (s, a), [N, A, …], given what it sees of its successors ([N, A, …]).
+
+    Those alone of which ``seen`` has something.
+    """
     states, actions = mdp.rewards.shape
     discount = jnp.broadcast_to(mdp.discount[:, 0], (states,))
     result = {}
-    for name, target in algorithm.targets.items():
+    for name in seen:
 
-        def backup(rows: Any, *rest: Any, of: Target = target) -> Array:
+        def backup(rows: Any, *rest: Any, of: Target = algorithm.targets[name]) -> Array:
             return of.backup(algorithm.at(rows), *rest)
 
         if actions > _UNROLLED or not _reads_the_action(backup, tables, seen[name]):
@@ -141,15 +146,14 @@ def held(
     """
     if algorithm.sweeps == 1:
         return dict(tables)
-    alone = replace(algorithm, targets={"q": algorithm.targets["q"]})
 
     def with_q(q: Array) -> dict[str, Array]:
         return {**tables, "q": jnp.concatenate([q[None], tables["q"][1:]])}
 
     def sweep(q: Array) -> Array:
         now = with_q(q)
-        seen = jax.tree.map(read, bootstraps(alone, now))
-        return backups(alone, now, seen, mdp, beta)["q"]
+        seen = jax.tree.map(read, bootstraps(algorithm, now, ["q"]))
+        return backups(algorithm, now, seen, mdp, beta)["q"]
 
     if algorithm.sweeps is not None:
         return with_q(jax.lax.fori_loop(1, algorithm.sweeps, lambda _, q: sweep(q), tables["q"][0]))

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from movi.mdp.families import FAMILIES
-from movi.reports import assumption_verdicts, figures, verdicts
+from movi.reports import assumption_verdicts, family, figures, verdicts
 from movi.reports.charts import Figure
 from movi.reports.tables import (
     ASSUMED,
@@ -22,6 +22,7 @@ from movi.reports.tables import (
     read_assumption,
     read_bounds,
     read_compare,
+    read_family,
     read_provenance,
 )
 from movi.reports.verdicts import Finding, Verdict, number
@@ -210,6 +211,25 @@ SECTIONS: tuple[Section, ...] = (
                 (verdicts.averaging_shrinks_bound, verdicts.scheme_bounds_hold),
             ),
             Entry(figures.constant_beta, (verdicts.constant_beta_leaves_error,)),
+        ),
+    ),
+    Section(
+        name="family",
+        title="The family: KL and entropy regularisation",
+        intro=(
+            "MoVI is one of a family of schemes with two weights, λ of the KL divergence to the "
+            "policy before and τ of the entropy, and one bit, whether the evaluation is "
+            "regularised like the greedy step (“Leverage the Average”, 2020). Sampled MD-VI(λ, τ) "
+            "on Garnets with rewards at a tenth of the states; the error is "
+            "‖q^τ_* − q^τ_π‖₁ / ‖q^τ_*‖₁, where q^τ has τ times the entropy of the policy in it."
+        ),
+        made_by="movi garnets family",
+        load=csv_loader("family", read_family),
+        entries=(
+            Entry(family.by_lambda, (family.kl_converges,)),
+            Entry(family.by_beta, (family.beta_trades,)),
+            Entry(family.grid, (family.plain_beside,)),
+            Entry(family.beside_bounds, (family.theorem_1_holds, family.theorem_2_holds)),
         ),
     ),
     *map(_family, FAMILIES),

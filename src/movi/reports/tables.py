@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,6 +105,57 @@ class Provenance:
     """Versions of what it ran on."""
     seconds: float | None = None
     """How long it took."""
+
+
+class Member(NamedTuple):
+    """Which scheme of the family."""
+
+    scheme: str
+    """md-vi, avi, sql or movi."""
+    evaluation: str
+    """regularised or plain."""
+    lam: float
+    """λ."""
+    tau: float
+    """τ."""
+
+
+class Measured(NamedTuple):
+    """What was measured of it, at every iteration that was kept."""
+
+    mean: Array
+    """‖q^τ_* − q^τ_π‖₁ / ‖q^τ_*‖₁, mean over MDPs."""
+    std: Array
+    """Its standard deviation."""
+    loss: Array
+    """‖q^τ_* − q^τ_π‖∞, mean over MDPs."""
+    bound: Array
+    """What the theorem gives, or would give, for it; mean over MDPs."""
+    holds: Array
+    """In which share of the MDPs that was no less than the loss."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """``family.csv``."""
+
+    iteration: Array
+    """The iterations that were kept."""
+    members: Mapping[Member, Measured]
+    """By scheme."""
+
+    def where(
+        self, evaluation: str, *, lam: float | None = None, tau: float | None = None
+    ) -> dict[Member, Measured]:
+        """MD-VI with this evaluation, and with these weights where they are given."""
+        return {
+            key: own
+            for key, own in self.members.items()
+            if key.scheme == "md-vi"
+            and key.evaluation == evaluation
+            and lam in (None, key.lam)
+            and tau in (None, key.tau)
+        }
 
 
 def _number(path: Path, line: int, column: str, text: str) -> float:
@@ -261,6 +312,27 @@ def read_bounds(path: Path) -> Bounds:
     _check_norms(table, tuple(columns), finite=False)
     _check_counter(table, "iteration", table.numbers["iteration"])
     return Bounds(table.numbers["iteration"], columns)
+
+
+def read_family(path: Path) -> Family:
+    """``family.csv``: scheme, evaluation, lambda, tau, iteration, and what was measured."""
+    measured = ("error_mean", "error_std", "loss_sup", "bound", "holds")
+    table = read_table(
+        path, ("lambda", "tau", "iteration", *measured), words=("scheme", "evaluation")
+    )
+    _check_norms(table, (*measured[:3], "holds", "lambda", "tau"))
+    _check_norms(table, ("bound",), finite=False)
+    _check_words(table, "evaluation", ("regularised", "plain"))
+    numbers = table.numbers
+    columns = (*table.words.values(), numbers["lambda"].tolist(), numbers["tau"].tolist())
+    keys = [Member(*own) for own in zip(*columns)]
+    rows = {key: np.array([own == key for own in keys]) for key in dict.fromkeys(keys)}
+    grids = {key: numbers["iteration"][row] for key, row in rows.items()}
+    grid = _same_grid(table, "iteration", grids, "scheme")
+    return Family(
+        grid,
+        {key: Measured(*(numbers[name][row] for name in measured)) for key, row in rows.items()},
+    )
 
 
 def read_provenance(path: Path) -> Provenance | None:
