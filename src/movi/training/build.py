@@ -31,7 +31,7 @@ from movi.replay.interface import Replay, is_kept, slack_of
 from movi.replay.uniform import UniformReplay
 from movi.schedules import Constant
 from movi.sizes import readable, require
-from movi.spaces import Spaces
+from movi.spaces import Box, Spaces
 from movi.targets import Algorithm
 from movi.training.config import Config
 from movi.training.drive import Built
@@ -144,6 +144,7 @@ def trained(
     """What a config means for these spaces, but for what is one's own."""
     clip = config.reward_clip if config.n_step == 1 else None  # else the replay clips
     method, spec = config.options.method(config.loss, clip), None
+    check_actions(config, method, spaces)
     if network is None:
         spec = network_spec(config, spaces)
         network = method.build(spec, spaces)
@@ -159,12 +160,31 @@ def trained(
     learner = make_learner(
         method,
         networks,
-        optimiser
-        or make_optimiser(config.optimiser, config.learning_rate, config.optimiser_epsilon),
+        optimiser or _optimisers(config, method),
         spaces,
         beta=config.beta_of or Constant(0.0),
     )
     return Trained(method, networks, spec, spaces, learner)
+
+
+def check_actions(config: Config, method: Method, spaces: Spaces) -> None:
+    """Raises unless the environment has actions that the algorithm takes."""
+    found, wanted = "box" if isinstance(spaces.actions, Box) else "discrete", method.actions
+    if found != wanted:
+        raise UserError(
+            f"env: {config.env} has {found.title()} actions, but {config.algorithm} acts by "
+            f"{wanted.title()} ones; for {found.title()} ones there are "
+            f"{'sac and momentum-sac' if found == 'box' else 'dqn, momentum-dqn and others'}"
+        )
+
+
+def _optimisers(config: Config, method: Method) -> dict[str, optax.GradientTransformation]:
+    """The config's optimiser for each network, with the network's own step size if it has one."""
+    rates = {name: method.rates.get(name, config.learning_rate) for name in method.networks}
+    return {
+        name: make_optimiser(config.optimiser, rate, config.optimiser_epsilon)
+        for name, rate in rates.items()
+    }
 
 
 def check_batch(config: Config, what: Trained) -> None:
@@ -267,14 +287,15 @@ def _fused(
     what = trained(config, spaces, own.network, own.optimiser)
     check_batch(config, what)
     capacity, row = config.replay_capacity, device.packed_space(spaces.observation)
-    size = len(seeds) * capacity * device.bytes_per_transition(spaces.observation)
+    size = len(seeds) * capacity * device.bytes_per_transition(spaces.observation, spaces.action)
     times = f", {len(seeds)} times" if len(seeds) > 1 else ""
     watcher.announce(f"replay of {capacity:,} transitions{times}: {readable(size)}")
     files = [run / REPLAY for run in runs if config.checkpoint_every]
     loop = FusedLoop(config, environment, what.learner, seeds, files, vectorised=vectorised)
     if files:
         slack = slack_of(capacity, config.checkpoint_every)
-        uniform.require(len(seeds) * capacity, row, len(seeds) * slack, files[0])
+        count = len(seeds)
+        uniform.require(count * capacity, row, count * slack, files[0], action=spaces.action)
 
     @cache  # compiled once, for all evaluations of a run
     def hosted(n: int) -> HostedEnvironment:
@@ -308,13 +329,14 @@ def _check_replay(
     config: Config, environment: Environment, directory: Path | None, watcher: Watcher
 ) -> None:
     """Says how large the replay will be, or that it cannot fit; nothing is made yet."""
-    space, capacity = environment.spaces.observation, config.replay_capacity
+    space, action = environment.spaces.observation, environment.spaces.action
+    capacity = config.replay_capacity
     room, _ = _replay_of(environment)
     slack = 0 if directory is None else slack_of(capacity, config.checkpoint_every)
     n, mapped = config.n_step, directory is not None
-    size = room.bytes_of(capacity, space, slack, mapped=mapped, n_step=n)
+    size = room.bytes_of(capacity, space, slack, mapped=mapped, n_step=n, action=action)
     watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
-    room.require(capacity, space, slack, directory, n)
+    room.require(capacity, space, slack, directory, n, action)
 
 
 def _make_replay(
@@ -334,6 +356,7 @@ def _make_replay(
         environment.spaces.observation,
         slack=slack,
         horizon=config.horizon,
+        action=environment.spaces.action,
         directory=directory,
         new=new,
     )
