@@ -20,7 +20,9 @@ def pair(config, environment, seeds=None, vectorised=True):
     """Both loops of a config."""
     spaces = environment.spaces
     learner = trained(config, spaces).learner
-    replay = UniformReplay(config.replay_capacity, spaces.observation, horizon=config.horizon)
+    replay = UniformReplay(
+        config.replay_capacity, spaces.observation, horizon=config.horizon, action=spaces.action
+    )
     hosted = HostedEnvironment(environment, config.num_envs)
     host = HostLoop(config, hosted, learner, lambda slack: replay)
     host.begin()
@@ -69,9 +71,16 @@ CARTPOLE = {
 }
 
 
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-def test_fused_and_host_loop_agree_on_cartpole(algorithm):
-    config = Config(algorithm, "gymnax/CartPole-v1", seed=3, **CARTPOLE)
+@pytest.mark.parametrize(
+    ("algorithm", "env"),
+    [
+        *((algorithm, "gymnax/CartPole-v1") for algorithm in ALGORITHMS),
+        ("sac", "gymnax/Pendulum-v1"),
+        ("momentum-sac", "gymnax/MountainCarContinuous-v0"),
+    ],
+)
+def test_fused_and_host_loop_agree_on_small_environments(algorithm, env):
+    config = Config(algorithm, env, seed=3, **CARTPOLE)
     host, fused = pair(config, make_gymnax(config.env))
     for iteration, until in enumerate((200, 400)):
         host.advance(until)

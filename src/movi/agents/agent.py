@@ -84,6 +84,7 @@ class Agent:
 
     def values(self, observation: Any, name: str | None = None) -> np.ndarray:
         """The expected action values [A] of one observation, or [n, A] of n of them."""
+        self._check_values("values")
         single, batch = self._batch(observation)
         name = self.acts_on if name is None else name
         values_of = _values_of(self.networks[name], self.kinds.get(name, NUMBER))
@@ -95,6 +96,7 @@ class Agent:
 
         Probabilities of atoms, or quantiles; of a network of numbers the same as ``values``.
         """
+        self._check_values("distribution")
         single, batch = self._batch(observation)
         name = self.acts_on if name is None else name
         kind = self.kinds.get(name, NUMBER)
@@ -123,6 +125,11 @@ class Agent:
         """
         actions = self.spaces.own(self.actions(observation, key))
         return int(actions) if actions.ndim == 0 else actions
+
+    def _check_values(self, what: str) -> None:
+        """Only actions that are counted have a value each."""
+        if isinstance(self.spaces.actions, Box):
+            raise UserError(f"{what}: an agent that acts by numbers has none; expected act")
 
     def _batch(self, observation: Any) -> tuple[bool, np.ndarray]:
         space = self.spaces.observation

@@ -11,7 +11,7 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from movi.envs.interface import Outcome, same_bits
-from movi.errors import UserError
+from movi.errors import MissingExtra, UserError
 from movi.modules import import_trusted, module_of
 from movi.spaces import Box, ObservationSpace, Spaces
 
@@ -313,6 +313,10 @@ def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> g
     try:
         with warnings.catch_warnings(record=True) as said:
             env = gym.make(env_id, **kwargs)
+    except gym.error.DependencyNotInstalled as error:
+        if "mujoco" in str(error):
+            raise MissingExtra(f"env: {env_id!r}", "mujoco") from None
+        raise UserError(f"env: {env_id!r} cannot be made: {error}") from None
     except (gym.error.Error, ImportError, TypeError) as error:
         line = " ".join(str(error).split())
         raise UserError(f"env: {env_id!r} cannot be made: {line}") from None
