@@ -20,7 +20,7 @@ from movi.planning.engine import (
 )
 from movi.planning.runs import iterate, run
 from movi.planning.schemes import scheme
-from movi.planning.solve import solve
+from movi.planning.solver import solve
 from movi.schedules import Constant, Mean, Smoothing
 from movi.targets import MOVI, smoothed_value_iteration
 from tests.oracles import dense_kernel, random_mdp, refusal
