@@ -26,8 +26,8 @@ GROUND = {
     "version",
     "versions",
 }
-TABLES = {"targets", "family", "values", "schedules", "mdp", "planning"}
-NETWORKS = {"targets", "values", "schedules", "agents", "envs", "replay", "training"}
+TABLES = {"soft", "algorithm", "targets", "family", "values", "schedules", "mdp", "planning"}
+NETWORKS = {"algorithm", "targets", "values", "schedules", "agents", "envs", "replay", "training"}
 MAY_IMPORT = {
     "arguments": set(),
     "compilation": set(),
@@ -46,12 +46,14 @@ MAY_IMPORT = {
     "version": set(),
     "versions": set(),
     "values": set(),
-    "targets": {"values"},
-    "family": {"targets"},
+    "soft": set(),
+    "algorithm": {"soft", "values"},
+    "targets": {"algorithm", "soft", "values"},
+    "family": {"algorithm", "soft", "targets"},
     "schedules": set(),
-    "mdp": {"targets", "values", "schedules"},
-    "planning": {"targets", "family", "values", "schedules", "mdp"},
-    "agents": {"targets", "values", "schedules"},
+    "mdp": {"soft", "targets", "values", "schedules"},
+    "planning": {"soft", "algorithm", "targets", "family", "values", "schedules", "mdp"},
+    "agents": {"algorithm", "targets", "values", "schedules"},
     "envs": set(),
     "replay": set(),
     "training": NETWORKS - {"training"},

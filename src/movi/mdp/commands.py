@@ -1,4 +1,4 @@
-"""`movi mdp NAME`: a member of a family, written to a file that `movi solve` reads; `convert`."""
+"""Commands that make, convert and try out MDPs: `mdp NAME`, `garnet`, `convert`, `simulate`."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -64,6 +64,36 @@ class Pendulum(families.Pendulum, _Written):
 @dataclass(frozen=True, kw_only=True)
 class Epidemic(families.Epidemic, _Written):
     """Its family, to a file."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Garnet:
+    """Generate a Garnet, the random MDP of the paper, into a file that `movi solve` reads."""
+
+    out: Annotated[Path, arg(metavar="FILE")]
+    """The .npz to write."""
+    states: int = 30
+    """N_S (paper: 30)."""
+    actions: int = 4
+    """N_A (paper: 4)."""
+    branching: int = 4
+    """N_B, distinct successors of each (s, a) (paper: 4)."""
+    discount: float = 0.9
+    """γ (the paper does not say)."""
+    seed: int = 0
+    """The same seed gives the same MDP."""
+
+    def execute(self) -> None:
+        """Generate and write."""
+        from movi.files import file_to_write
+        from movi.mdp import garnet, save_mdp
+
+        file_to_write(self.out)
+        mdp = garnet(
+            self.states, self.actions, self.branching, discount=self.discount, seed=self.seed
+        )
+        save_mdp(mdp, self.out)
+        print(f"written      {self.out}: {mdp}")
 
 
 @dataclass(frozen=True)

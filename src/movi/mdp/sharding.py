@@ -20,7 +20,7 @@ from movi.mdp.certificates import Aim, bracket
 from movi.mdp.methods import PATIENCE, State
 from movi.mdp.methods import largest_reward as largest
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import compiled, expected
+from movi.mdp.operators import expected, table_jit
 
 Array = Any
 AXIS = "devices"
@@ -127,4 +127,4 @@ def _iterate(
     mapped = jax.shard_map(
         on_one, mesh=mesh, in_specs=(rows, rows, rows), out_specs=outs, check_vma=False
     )
-    return compiled(mapped)(successors, probabilities, rewards)
+    return table_jit(mapped)(successors, probabilities, rewards)

@@ -8,39 +8,39 @@ import jax.numpy as jnp
 
 from movi.mdp.certificates import Aim, Bracket, bracket
 from movi.mdp.operators import (
-    Union,
+    DeviceMDP,
     best,
     chosen,
-    compiled,
     expected,
     greedy_index,
     reward_size,
+    table_jit,
 )
 
 Array = Any
 
 
-def optimal_bracket(mdp: Union, v: Array, backed_up: Array) -> Bracket:
+def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array) -> Bracket:
     """The bracket of q* from any v [S] and its backup r + γ P v [S, A] (or [L])."""
     d = best(mdp, backed_up, v.shape[0]) - v
     return bracket(v, d, reward_size(mdp), mdp.discount[0, 0], mdp.successors.shape[-1], jnp)
 
 
-def certify(mdp: Union, v: Array, backed_up: Array) -> tuple[Array, Array]:
+def certify(mdp: DeviceMDP, v: Array, backed_up: Array) -> tuple[Array, Array]:
     """From any v and B v = r + γ P v: q within a proven bound of q*, and that bound."""
     found = optimal_bracket(mdp, v, backed_up)
     return backed_up + found.shift, found.bound
 
 
-def backup(mdp: Union, v: Array) -> Array:
+def backup(mdp: DeviceMDP, v: Array) -> Array:
     """The backup of every action, r + γ P v, [S, A] (or [L])."""
     discount = mdp.discount if mdp.owners is None else mdp.discount[0, 0]
     return mdp.rewards + discount * expected(mdp.successors, mdp.probabilities, v)
 
 
-@partial(compiled, static_argnames="partial_sweeps")
+@partial(table_jit, static_argnames="partial_sweeps")
 def improvements(
-    mdp: Union, v: Array, wanted: Aim, most: Array, partial_sweeps: int
+    mdp: DeviceMDP, v: Array, wanted: Aim, most: Array, partial_sweeps: int
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """One full sweep that certifies and improves, then a few sweeps of the greedy policy alone.
 
@@ -76,9 +76,9 @@ def improvements(
     return v, q, greedy_index(mdp, q, v.shape[0]), found.bound, found.floor, n
 
 
-@compiled
+@table_jit
 def policy_sweeps(
-    mdp: Union, policy: Array, x: Array, w: Array, wanted: Aim, most: int
+    mdp: DeviceMDP, policy: Array, x: Array, w: Array, wanted: Aim, most: int
 ) -> tuple[Array, Array, Array, Array]:
     """Sweeps of the states' values w [S] under π, until the goal or for ``most`` of them.
 
@@ -109,7 +109,7 @@ def policy_sweeps(
 
 @jax.jit
 def arrival_sweeps(
-    mdp: Union, policy: Any, entering: Any, x: Any, goal: float, most: int
+    mdp: DeviceMDP, policy: Any, entering: Any, x: Any, goal: float, most: int
 ) -> tuple[Any, Any]:
     """Sweeps x ← entering + γ x P_π until one moves no more mass than the goal; x, the mass moved.
 

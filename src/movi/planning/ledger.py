@@ -18,9 +18,9 @@ from movi.planning.bounds import (
     supremum,
     theorem_1,
 )
-from movi.planning.errors import Trace, trace, weighted_error_norms
 from movi.planning.losses import Losses, batch_losses
 from movi.planning.schemes import scheme
+from movi.planning.traces import Trace, trace, weighted_error_norms
 from movi.progress import bar
 from movi.schedules import Constant
 from movi.sizes import require
