@@ -87,8 +87,8 @@ def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None =
         return Optimum(np.asarray(q), policy, bound, kept, "soft value iteration")
 
 
-def certain_optimum(mdp: FiniteMDP, tau: float) -> Optimum:
-    """q^τ_* for those who build on it: raises unless it is as near as float64 can prove."""
+def certain_optimum(mdp: FiniteMDP, tau: float = 0.0) -> Optimum:
+    """q^τ_*, as near as float64 can prove; raises otherwise."""
     return certain(regularised_optimum(mdp, tau))
 
 

@@ -68,9 +68,7 @@ def sharded_value_iteration(
             )
 
         v, index, floor, made = _iterate(
-            shared(mdp.successors),
-            shared(mdp.probabilities),
-            shared(mdp.rewards),
+            [shared(x) for x in (mdp.successors, mdp.probabilities, mdp.rewards)],
             wanted,
             float(mdp.discount),
             largest(mdp),
@@ -88,9 +86,7 @@ def sharded_value_iteration(
 
 
 def _iterate(
-    successors: Array,
-    probabilities: Array,
-    rewards: Array,
+    model: list[Array],
     wanted: Aim,
     discount: float,
     size: float,
@@ -100,7 +96,7 @@ def _iterate(
     states: int,
 ) -> tuple[Array, Array, Array, Array]:
     """Until the goal: v [S] (everywhere), the greedy policy (shared out), the floor, the sweeps."""
-    branching = successors.shape[-1]
+    branching = model[0].shape[-1]
     everywhere, rows = PartitionSpec(), PartitionSpec(AXIS)
 
     def on_one(successors: Array, probabilities: Array, rewards: Array) -> Any:
@@ -127,4 +123,4 @@ def _iterate(
     mapped = jax.shard_map(
         on_one, mesh=mesh, in_specs=(rows, rows, rows), out_specs=outs, check_vma=False
     )
-    return table_jit(mapped)(successors, probabilities, rewards)
+    return table_jit(mapped)(*model)

@@ -15,6 +15,7 @@ from tyro.conf import Positional, arg
 
 from movi.arguments import value_of
 from movi.errors import ToleranceMissed, UserError, check_count
+from movi.mdp.commands import Read
 
 if TYPE_CHECKING:
     from movi.mdp.model import FiniteMDP
@@ -25,8 +26,8 @@ Number = Annotated[int | None, arg(metavar="N")]
 Real = Annotated[float | None, arg(metavar="X")]
 
 
-@dataclass(frozen=True)
-class Solve:
+@dataclass(frozen=True, kw_only=True)
+class Solve(Read):
     """Solve a finite MDP, by the method that suits it or by a scheme of the paper; certified.
 
     The scheme's own options are shown with its name: movi solve --scheme md-vi --help.
@@ -39,10 +40,6 @@ class Solve:
     discount: Real = None
     """γ where the file has none, or another than the file's; 1 where all steps cost until a state
     that is never left."""
-    reward: Annotated[str | None, arg(metavar="NAME")] = None
-    """Which rewards, where a .umb has several."""
-    minimise: bool = False
-    """The rewards are costs: values are then minus the costs."""
     method: Literal["auto", "vi", "mpi", "pi", "ipi"] = "auto"
     """Value iteration, modified policy iteration, policy iteration, or inexact policy iteration (a
     Krylov method inside); auto looks at the problem and says what it chose."""
@@ -105,7 +102,6 @@ class Solve:
 
         from movi.files import file_to_write
         from movi.mdp.files import write_arrays
-        from movi.mdp.formats import load_mdp
         from movi.mdp.solutions import TOLERANCE, policy_value, rounding_floor
 
         if self.out is not None:
@@ -114,7 +110,7 @@ class Solve:
         check_count("iterations", 1 if self.iterations is None else self.iterations)
         check_count("horizon", 1 if self.horizon is None else self.horizon)
         given = 0.0 if self.discount == 1 else self.discount  # which plays no part at 1
-        mdp = load_mdp(self.file, discount=given, reward=self.reward, minimise=self.minimise)
+        mdp = self.load(self.file, given)
         if self.horizon is not None or self.discount == 1:
             self._with_an_end(mdp)
             return
