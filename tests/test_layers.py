@@ -32,10 +32,10 @@ GROUND = {
 }
 """What every room may import."""
 STAIRS = {
-    "values": set(),
     "soft": set(),
+    "values": {"soft"},
     "schedules": set(),
-    "algorithm": {"soft", "values"},
+    "algorithm": {"values"},
     "targets": {"algorithm"},
     "family": {"targets"},
     "mdp": {"targets", "schedules"},

@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.compilation import library_takes
 from movi.errors import UserError
 from movi.mdp.model import FiniteMDP, leaves, trusted
-
-Array = Any
 
 jax.tree_util.register_pytree_node(
     FiniteMDP, lambda mdp: (leaves(mdp), None), lambda _, parts: trusted(*parts)

@@ -12,6 +12,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.errors import UserError
 from movi.mdp.certificates import Aim, Bracket, aim, bracket, sweeps_needed
@@ -22,7 +23,6 @@ from movi.mdp.operators import DeviceMDP, on_device, reward_size, table_jit
 from movi.mdp.sweeps import backup, optimal_bracket
 from movi.soft import Real, soft_maximum, soft_policy
 
-Array = Any
 _SWEEPS = 1_000  # of value iteration between two looks at whether it is worth going on
 _NEWTON = 200  # evaluations of small problems: they converge quadratically
 
@@ -40,7 +40,7 @@ def regularised_bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real) -
     return _bracket(mdp, v, backed_up, tau) if tau else optimal_bracket(mdp, v, backed_up)
 
 
-def _bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Array) -> Bracket:
+def _bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real) -> Bracket:
     """For τ > 0. The A terms exp(·) ≤ 1 and their sum are off by (A + 8) 2⁻⁵² relatively."""
     actions, branching = mdp.rewards.shape[-1], mdp.successors.shape[-1]
     size = reward_size(mdp) + tau * np.log(actions)
@@ -118,7 +118,7 @@ def _newton(mdp: FiniteMDP, tau: float) -> np.ndarray:
 
 @table_jit
 def _sweeps(
-    mdp: DeviceMDP, v: Array, wanted: Aim, most: int, tau: Array
+    mdp: DeviceMDP, v: Array, wanted: Aim, most: int, tau: Real
 ) -> tuple[Array, Array, Array, Array]:
     """Value iteration from v [S] until the goal, or ``most`` sweeps: v, q, its bound, the floor."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from movi.mdp.certificates import Aim, Bracket, bracket
 from movi.mdp.operators import (
@@ -16,8 +17,7 @@ from movi.mdp.operators import (
     reward_size,
     table_jit,
 )
-
-Array = Any
+from movi.soft import Real
 
 
 def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array) -> Bracket:
@@ -48,7 +48,7 @@ def improvements(
     greedy policy as an index, the bound and its floor; and how many improvements were made.
     """
 
-    def carried(v: Array, q: Array, n: Array) -> Any:
+    def carried(v: Array, q: Array, n: Real) -> Any:
         found = optimal_bracket(mdp, v, q)
         return v, q, found.bound > wanted.goal(found.floor, jnp), n
 
@@ -89,17 +89,17 @@ def policy_sweeps(
     )
     discount, size = mdp.discount[0, 0], reward_size(mdp._replace(rewards=x))
 
-    def carried(w: Array, n: Array) -> Any:
+    def carried(w: Array, n: Real) -> Any:
         step = expected(successors[:, None], probabilities[:, None], w)[:, 0]
         swept = own + discount * step
         found = bracket(w, swept - w, size, discount, mdp.successors.shape[-1], jnp)
         return w, swept, found, n
 
-    def unfinished(carry: Array) -> Any:
+    def unfinished(carry: Any) -> Array:
         _, _, found, n = carry
         return (found.bound > wanted.goal(found.floor, jnp)) & (n < most)
 
-    def sweep(carry: Array) -> Any:
+    def sweep(carry: Any) -> Any:
         return carried(carry[1], carry[3] + 1)
 
     w, _, found, _ = jax.lax.while_loop(unfinished, sweep, carried(w, 0))
@@ -109,8 +109,8 @@ def policy_sweeps(
 
 @jax.jit
 def arrival_sweeps(
-    mdp: DeviceMDP, policy: Any, entering: Any, x: Any, goal: float, most: int
-) -> tuple[Any, Any]:
+    mdp: DeviceMDP, policy: Array, entering: Array, x: Array, goal: float, most: int
+) -> tuple[Array, Array]:
     """Sweeps x ← entering + γ x P_π until one moves no more mass than the goal; x, the mass moved.
 
     Not by adding up the series: a sweep forgets the rounding of those before it.
@@ -125,7 +125,8 @@ def arrival_sweeps(
         new = entering.at[successors.reshape(-1)].add(flows.reshape(-1))
         return new, jnp.sum(jnp.abs(new - x)), n + 1
 
-    def unfinished(carry: Any) -> Any:
+    def unfinished(carry: Any) -> Array:
         return (carry[1] > goal) & (carry[2] < most)
 
-    return jax.lax.while_loop(unfinished, sweep, (x, jnp.inf, 0))[:2]
+    begin: Any = (x, jnp.inf, 0)
+    return jax.lax.while_loop(unfinished, sweep, begin)[:2]

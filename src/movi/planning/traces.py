@@ -5,9 +5,10 @@ T̂_{π_k} q_{k−1} − T_{π_k} q_{k−1} for AVI and MoVI. SQL and DPP are an
 DPP the table is ψ_k, for SQL ψ_k = k q_k, so that its ε_k is k times the error of the table.
 """
 
+import functools
+import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
@@ -75,7 +76,7 @@ def trace(
         )
 
 
-@partial(jax.jit, static_argnames=("scheme", "iterations", "samples"))
+@functools.partial(jax.jit, static_argnames=("scheme", "iterations", "samples"))
 def _trace(
     mdps: Sampler, *, scheme: Scheme, iterations: int, samples: int
 ) -> tuple[Array, Array, Array]:
@@ -109,7 +110,7 @@ def applied(mdp: DeviceMDP, policy: Array, x: Array) -> Array:
     chosen = select(x, policy)  # [N, J]
     branches = range(mdp.successors.shape[-1])
     terms = (mdp.probabilities[..., b, None] * chosen[mdp.successors[..., b]] for b in branches)
-    return sum(terms)
+    return functools.reduce(operator.add, terms)
 
 
 def cumulative(errors: np.ndarray) -> np.ndarray:
@@ -239,7 +240,7 @@ def weighted_error_norms(
     return WeightedNorms(lp, sup, float(p))
 
 
-@partial(jax.jit, static_argnames=("p", "ages", "members"))
+@functools.partial(jax.jit, static_argnames=("p", "ages", "members"))
 def _weighted_error_norms(
     mdp: DeviceMDP,
     policies: Array,
@@ -282,7 +283,7 @@ def weighted_errors(mdps: FiniteMDP, run: Trace, k: int) -> np.ndarray:
         return np.moveaxis(np.asarray(result), -1, 0).reshape(k, *run.errors.shape[1:])
 
 
-@partial(jax.jit, static_argnames="k")
+@functools.partial(jax.jit, static_argnames="k")
 def _weighted_errors(mdp: DeviceMDP, policies: Array, errors: Array, *, k: int) -> Array:
     def iteration(carry: Any, now: Any) -> Any:
         aged, sums = carry
