@@ -18,17 +18,14 @@ from movi.agents.networks import NetworkSpec, choose_network
 from movi.agents.optimisers import make_optimiser
 from movi.agents.options import Options, Unknown
 from movi.agents.registry import find, options_of, register
-from movi.envs.atari import AtariVector
 from movi.envs.gymnax_env import is_gymnax, make_gymnax
-from movi.envs.interface import Environment, is_restorable
+from movi.envs.interface import Environment
 from movi.envs.jax_env import HostedEnvironment, JaxEnvironment
 from movi.envs.make import MOST
 from movi.envs.make import make_environment as make_by_id
 from movi.errors import UserError, check_count
-from movi.replay import device, frames, uniform
-from movi.replay.frames import FrameReplay
-from movi.replay.interface import Replay, is_kept, slack_of
-from movi.replay.uniform import UniformReplay
+from movi.replay import device, uniform
+from movi.replay.interface import Replay, slack_of
 from movi.schedules import Constant
 from movi.sizes import readable, require
 from movi.spaces import Box, Spaces
@@ -38,6 +35,7 @@ from movi.training.drive import Built
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
 from movi.training.loop import Watcher
+from movi.training.replays import check_keepable, check_replay, new_replay
 from movi.training.run_directory import REPLAY
 from movi.transitions import ONE_STEP
 
@@ -255,12 +253,12 @@ def _hosted(
     what = trained(config, environment.spaces, own.network, own.optimiser)
     check_batch(config, what)
     if own.replay is None:
-        _check_replay(config, environment, files, watcher)
+        check_replay(config, environment, files, watcher)
 
     def make_replay(slack: int | None) -> Replay:
         if own.replay is not None:
             return own.replay
-        return _make_replay(config, environment, files, slack)
+        return new_replay(config, environment, files, slack)
 
     loop = HostLoop(config, environment, what.learner, make_replay)
     return Built(
@@ -308,68 +306,3 @@ def _fused(
         hosted,
         fingerprint(what.learner, spaces) if runs else "",
     )
-
-
-# Replays -----------------------------------------------------------------------------------------
-
-
-REPLAYS: Sequence[tuple[Any, Any, Any]] = (
-    (AtariVector, frames, FrameReplay),
-    (object, uniform, UniformReplay),
-)
-"""By environment: the module that knows the replay's size, and the replay."""
-
-
-def _replay_of(environment: Environment) -> tuple[Any, Any]:
-    """Of single frames for Atari, else of whole transitions."""
-    return next(own[1:] for own in REPLAYS if isinstance(environment, own[0]))
-
-
-def _check_replay(
-    config: Config, environment: Environment, directory: Path | None, watcher: Watcher
-) -> None:
-    """Says how large the replay will be, or that it cannot fit; nothing is made yet."""
-    space, action = environment.spaces.observation, environment.spaces.action
-    capacity = config.replay_capacity
-    room, _ = _replay_of(environment)
-    slack = 0 if directory is None else slack_of(capacity, config.checkpoint_every)
-    n, mapped = config.n_step, directory is not None
-    size = room.bytes_of(capacity, space, slack, mapped=mapped, n_step=n, action=action)
-    watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
-    room.require(capacity, space, slack, directory, n, action)
-
-
-def _make_replay(
-    config: Config, environment: Environment, directory: Path | None, slack: int | None
-) -> Replay:
-    """The replay of a host's run.
-
-    In a directory it is kept in files: new ones, or those that are there and have this slack.
-    """
-    new = slack is None
-    if slack is None:
-        kept = directory is not None
-        slack = slack_of(config.replay_capacity, config.checkpoint_every) if kept else 0
-    _, kind = _replay_of(environment)
-    replay: Replay = kind(
-        config.replay_capacity,
-        environment.spaces.observation,
-        slack=slack,
-        horizon=config.horizon,
-        action=environment.spaces.action,
-        directory=directory,
-        new=new,
-    )
-    return replay
-
-
-def check_keepable(environment: Environment, replay: Replay | None) -> None:
-    """Raises unless a run with these can be checkpointed."""
-    without = "set checkpoint_every to 0 to train without checkpoints"
-    if not is_restorable(environment):
-        raise UserError(
-            "environment: cannot be restored in mid-episode; expected one with snapshot and "
-            f"restore (a Gymnasium vector: autoreset mode Disabled), or {without}"
-        )
-    if replay is not None and not is_kept(replay):
-        raise UserError(f"replay: expected one with moment, restore and room, or {without}")
