@@ -11,9 +11,9 @@ from typing import Any
 import flax.linen as nn
 import optax
 
-from movi.agents.agent import Agent
+from movi.agents.agent import Agent, Named
 from movi.agents.learner import Learner, fingerprint, make_learner
-from movi.agents.method import Method
+from movi.agents.method import Greedy, Method
 from movi.agents.networks import NetworkSpec, choose_network
 from movi.agents.optimisers import make_optimiser
 from movi.agents.options import Options, Unknown
@@ -120,11 +120,19 @@ class Trained:
             self.networks,
             parameters,
             self.spaces,
+            policy=self.method.policy,
             acts_on=self.method.acts_on,
             kinds=self.method.kinds,
             spec=self.spec,
+            named=self._named(config),
             about=about,
         )
+
+    def _named(self, config: Config) -> Named | None:
+        """The algorithm that an agent's file has to name; a greedy policy needs none."""
+        if isinstance(self.method.policy, Greedy):
+            return None
+        return Named(config.algorithm, config.options.to_json())
 
 
 def trained(

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from movi.agents.exploration import Limits, exploring
+from movi.agents.exploration import Limits, epsilon_greedy, exploring
 from movi.agents.learner import Learner, LearnerState
 from movi.envs.jax_env import JaxEnvironment, env_keys, reset_all, step_all, step_keys
 from movi.replay import device
@@ -132,9 +132,11 @@ def make_chunk(
     names = learner.metrics
 
     def act(state: FusedState, words: Array, epsilon: Limits, key: Array) -> Array:
-        explore, random = exploring(words, epsilon, environment.spaces.actions)
-        chosen = learner.act(state.learner, state.observation, key).astype(jnp.int32)
-        return jnp.where(explore, random.astype(jnp.int32), chosen)
+        exploration = exploring(words, epsilon, environment.spaces.actions)
+        return epsilon_greedy(
+            exploration,
+            lambda: learner.act(state.learner, state.observation, key).astype(jnp.int32),
+        )
 
     def agent_step(
         learned: LearnerState,
