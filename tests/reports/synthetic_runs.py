@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.training.config import Config
 from movi.training.presets import preset_fields
 

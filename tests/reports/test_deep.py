@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import synthetic_runs as synthetic
 
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.reports import deep_figures
 from movi.reports.deep import Results
 from movi.reports.deep_verdicts import about_beta, beta_elsewhere, beta_on, improves

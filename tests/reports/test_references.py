@@ -9,7 +9,7 @@ import pytest
 from synthetic_runs import MOMENTUM, SEEDS, scores_of
 
 from movi.errors import UserError
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.reports.gathering import published_results
 from movi.reports.references import Reference, read_reference, read_references
 

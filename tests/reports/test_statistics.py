@@ -14,7 +14,7 @@ from scipy.stats import bootstrap, trim_mean
 from synthetic_runs import LEVELS, MOMENTUM, SEEDS, SPREADS, area, scores_of
 
 from movi.errors import UserError
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.reports.statistics import (
     auc,
     compare,

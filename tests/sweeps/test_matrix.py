@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from movi.errors import UserError
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.sweeps.matrix import Variant, cross, difference, jobs_of, slug
 from movi.sweeps.named import NAMED, SCALES, named_sweep
 from movi.training.presets import preset_fields

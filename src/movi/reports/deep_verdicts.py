@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from movi.experiments.atari import BETA_GAMES
+from movi.games import BETA_GAMES
 from movi.reports.bars import interval, percent
 from movi.reports.deep import MOMENTUM, Results, Variant
 from movi.reports.statistics import Comparison, Estimate, mean_and_deviation

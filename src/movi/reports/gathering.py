@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from movi.agents.options import Averaging, DeepSQL
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.reports.deep import BASELINE, MOMENTUM, Cell, Results, Variant, slug
 from movi.reports.naming import (
     alike,

@@ -10,7 +10,7 @@ from typing import Any
 
 from movi.envs.gymnax_env import MINATAR
 from movi.errors import UserError
-from movi.experiments.atari import BETA_GAMES, GAMES
+from movi.games import BETA_GAMES, GAMES
 from movi.sweeps.matrix import Sweep, Variant, cross
 
 SCALES = ("quick", "laptop", "paper")
