@@ -10,7 +10,6 @@ import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +23,7 @@ from movi.agents.method import Greedy, Inputs, Method, Policy, inputs_of
 from movi.agents.networks import NetworkSpec, make_network
 from movi.agents.options import Options
 from movi.agents.registry import declared, find, options_for, options_of
+from movi.compilation import shared
 from movi.errors import NoRoom, UserError
 from movi.files import file_to_write, write_aside, writing
 from movi.reading import checked, parsed, tensors
@@ -143,32 +143,17 @@ class Agent:
         )
 
 
-def _values_of(network: nn.Module, kind: Any) -> Any:
-    """The network's expected values, compiled once for equal networks."""
-    return _once(_compiled_values, network, kind)
-
-
-def _policy_of(policy: Policy, networks: tuple[tuple[str, nn.Module], ...]) -> Any:
-    """The policy's actions, compiled once for equal policies of equal networks."""
-    return _once(_compiled_policy, policy, networks)
-
-
-def _once(compiled: Any, *parts: Any) -> Any:
-    try:
-        return compiled(*parts)
-    except TypeError:  # a module of the user's that cannot be hashed
-        return compiled.__wrapped__(*parts)
-
-
-@lru_cache(maxsize=16)
-def _compiled_values(network: nn.Module, kind: Value) -> Any:
+@shared
+def _values_of(network: nn.Module, kind: Value) -> Any:
+    """The network's expected values, compiled."""
     return jax.jit(
         lambda params, x: kind.expectation(kind.read(network.apply({"params": params}, x)))
     )
 
 
-@lru_cache(maxsize=16)
-def _compiled_policy(policy: Policy, networks: tuple[tuple[str, nn.Module], ...]) -> Any:
+@shared
+def _policy_of(policy: Policy, networks: tuple[tuple[str, nn.Module], ...]) -> Any:
+    """The policy's actions, compiled."""
     modules = dict(networks)
     return jax.jit(lambda params, x, key: policy(networks_of(modules, params, params, {}), x, key))
 

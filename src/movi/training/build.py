@@ -6,18 +6,19 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import optax
 
 from movi.agents.agent import Agent, Named
 from movi.agents.learner import Learner, fingerprint, make_learner
-from movi.agents.method import Greedy, Method
+from movi.agents.method import Greedy, Loss, Method
 from movi.agents.networks import NetworkSpec, choose_network
-from movi.agents.optimisers import make_optimiser
+from movi.agents.optimisers import OptimiserName, make_optimiser
 from movi.agents.options import Options, Unknown
 from movi.agents.registry import find, options_of, register
+from movi.compilation import shared
 from movi.envs.gymnax_env import is_gymnax, make_gymnax
 from movi.envs.interface import Environment
 from movi.envs.jax_env import HostedEnvironment, JaxEnvironment
@@ -26,7 +27,7 @@ from movi.envs.make import make_environment as make_by_id
 from movi.errors import UserError, check_count
 from movi.replay import device, uniform
 from movi.replay.interface import Replay, slack_of
-from movi.schedules import Constant
+from movi.schedules import Constant, Schedule
 from movi.sizes import readable, require
 from movi.spaces import Box, Spaces
 from movi.targets import Algorithm
@@ -139,30 +140,65 @@ def trained(
     network: Networks | None = None,
     optimiser: optax.GradientTransformation | None = None,
 ) -> Trained:
-    """What a config means for these spaces, but for what is one's own."""
-    clip = config.reward_clip if config.n_step == 1 else None  # else the replay clips
-    method, spec = config.options.method(config.loss, clip), None
-    check_actions(config, method, spaces)
-    if network is None:
-        spec = network_spec(config, spaces)
-        network = method.build(spec, spaces)
+    """What a config means for these spaces, but for what is one's own.
+
+    The same object again for configs that differ only in what no learner depends on.
+    """
+    check_actions(config, config.options.method(config.loss, None), spaces)
+    settings = _Settings(
+        config.algorithm,
+        config.options,
+        config.loss,
+        config.reward_clip if config.n_step == 1 else None,  # else the replay clips
+        network_spec(config, spaces) if network is None else None,
+        (config.optimiser, config.learning_rate, config.optimiser_epsilon),
+        config.beta_of,
+    )
+    own = tuple(network.items()) if isinstance(network, Mapping) else network
+    return _trained(settings, spaces, own, optimiser)
+
+
+class _Settings(NamedTuple):
+    """All of a config that a learner depends on."""
+
+    algorithm: str
+    options: Options
+    loss: Loss
+    reward_clip: float | None
+    spec: NetworkSpec | None
+    optimiser: tuple[OptimiserName, float, float]
+    beta: Schedule | None
+
+
+@shared
+def _trained(
+    settings: _Settings,
+    spaces: Spaces,
+    own: nn.Module | tuple[tuple[str, nn.Module], ...] | None,
+    optimiser: optax.GradientTransformation | None,
+) -> Trained:
+    method = settings.options.method(settings.loss, settings.reward_clip)
+    network: Networks | None = dict(own) if isinstance(own, tuple) else own
+    if settings.spec is not None:
+        network = method.build(settings.spec, spaces)
+    assert network is not None
     networks = network if isinstance(network, Mapping) else dict.fromkeys(method.networks, network)
     if set(networks) != set(method.networks):
         wanted = ", ".join(method.networks)
         raise UserError(f"network: of {', '.join(networks)}, expected one for each of {wanted}")
-    if method.uses_beta and config.beta_of is None:
+    if method.uses_beta and settings.beta is None:
         raise UserError(
-            f"algorithm: {config.algorithm} depends on β, but its options have none; expected a "
+            f"algorithm: {settings.algorithm} depends on β, but its options have none; expected a "
             "dataclass of movi.Averaging"
         )
     learner = make_learner(
         method,
         networks,
-        optimiser or _optimisers(config, method),
+        optimiser or _optimisers(method, *settings.optimiser),
         spaces,
-        beta=config.beta_of or Constant(0.0),
+        beta=settings.beta or Constant(0.0),
     )
-    return Trained(method, networks, spec, spaces, learner)
+    return Trained(method, networks, settings.spec, spaces, learner)
 
 
 def check_actions(config: Config, method: Method, spaces: Spaces) -> None:
@@ -176,13 +212,12 @@ def check_actions(config: Config, method: Method, spaces: Spaces) -> None:
         )
 
 
-def _optimisers(config: Config, method: Method) -> dict[str, optax.GradientTransformation]:
-    """The config's optimiser for each network, with the network's own step size if it has one."""
-    rates = {name: method.rates.get(name, config.learning_rate) for name in method.networks}
-    return {
-        name: make_optimiser(config.optimiser, rate, config.optimiser_epsilon)
-        for name, rate in rates.items()
-    }
+def _optimisers(
+    method: Method, name: OptimiserName, rate: float, epsilon: float
+) -> dict[str, optax.GradientTransformation]:
+    """An optimiser for each network, with the network's own step size if it has one."""
+    rates = {network: method.rates.get(network, rate) for network in method.networks}
+    return {network: make_optimiser(name, own, epsilon) for network, own in rates.items()}
 
 
 def check_batch(config: Config, what: Trained) -> None:
