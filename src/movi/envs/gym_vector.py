@@ -3,7 +3,7 @@
 import math
 import warnings
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -89,9 +89,10 @@ class GymnasiumVector:
         self._seeds = [0] * self.num_envs
         self._seeded = [0] * self.num_envs  # how many seeds each was given after its first
         # Actions since the last seed, as many numbers as each has.
-        kind = "f" if isinstance(self.spaces.actions, Box) else "i"
+        boxed = isinstance(self.spaces.actions, Box)
+        self._taken = [array("f" if boxed else "i") for _ in range(self.num_envs)]
+        self._note: Callable[[Any, Any], None] = array.extend if boxed else array.append
         self._width = math.prod(self.spaces.action.shape)
-        self._taken = [array(kind) for _ in range(self.num_envs)]
         self._rewards = np.zeros(self.num_envs)  # their sum
         self._observation = np.zeros(0)
 
@@ -120,7 +121,8 @@ class GymnasiumVector:
         next_observation = observation
         self._any_resetting = False
         if self._mode == AutoresetMode.DISABLED:
-            self._note(self._all, actions)
+            for taken, action in zip(self._taken, actions.tolist()):
+                self._note(taken, action)
             self._rewards += reward
         if ended.any():
             if self._mode == AutoresetMode.NEXT_STEP:
@@ -182,7 +184,8 @@ class GymnasiumVector:
             self._observation, reward, terminated, truncated, _ = self._play(actions)
             self._rewards += np.where(begun, reward, 0.0)
             ended = terminated | truncated
-            self._note(begun, actions)
+            for i in np.flatnonzero(begun).tolist():
+                self._note(self._taken[i], actions[i].tolist())
             if ended.any():
                 self._observation = self._begin(ended, None)
         known = same_bits(self._observation, snapshot["observation"])
@@ -201,13 +204,6 @@ class GymnasiumVector:
         """One step of the vector environment, in our types."""
         raw, reward, terminated, truncated, info = self._env.step(self.spaces.own(actions))
         return self._own(raw), np.asarray(reward, np.float64), terminated, truncated, info
-
-    def _note(self, whose: np.ndarray, actions: np.ndarray) -> None:
-        """Remembers the actions that some environments took."""
-        numbers = np.asarray(actions, self.spaces.action.dtype).reshape(self.num_envs, -1)
-        for taken, own, noted in zip(self._taken, numbers.tolist(), whose.tolist()):
-            if noted:
-                taken.extend(own)
 
     def _any_actions(self) -> np.ndarray:
         dtype, shape = self.spaces.action
