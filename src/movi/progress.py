@@ -11,7 +11,7 @@ def progress_bar(
 ) -> Iterator[Callable[[int], None]]:
     """Yield ``advance(steps)``; on a terminal it moves a bar with speed and time left.
 
-    Work that is done before its total is reached ends the bar where it stands.
+    If the work ends before its total, the bar ends there too.
     """
     if not (show and sys.stderr.isatty()):
         yield lambda steps: None

@@ -43,7 +43,7 @@ class Garnets(ABC):
     discount: float = 0.9
     """γ (the paper does not say)."""
     seed: int = 0
-    """Of the Garnets and of the samples."""
+    """Seed of the Garnets and of the samples."""
 
     def garnets(self) -> "FiniteMDP":
         """The MDPs."""
