@@ -34,8 +34,9 @@ class Config:
     preset: str = "control"
     """Where the other fields' defaults come from: control (small environments), paper (Dopamine's
     DQN of 2019, the paper's baseline), modern (Adam and squared error), c51 and munchausen
-    (their published optimisers), minatar (the DQN of MinAtar's authors) or minatar-published (a
-    published study's, with greedy evaluations). Compare algorithms within one preset."""
+    (their published optimisers), minatar (the DQN of MinAtar's authors), minatar-published (a
+    published study's, with greedy evaluations), sac and sac-cleanrl (soft actor-critic's). Compare
+    algorithms within one preset."""
     seed: int = 0
     """Of everything random in the run."""
     steps: int = 100_000
