@@ -191,7 +191,7 @@ def _check_shared(options: Mapping[str, Any], variants: Sequence[Variant]) -> No
 def _cell(
     env: str, variant: Variant, seeds: tuple[int, ...], preset: str | None, options: dict[str, Any]
 ) -> Cell:
-    named = variant.preset or preset or usual_preset(env)
+    named = variant.preset or preset or usual_preset(env, variant.algorithm)
     theirs = known(variant.algorithm)
     chosen = preset_fields(named)
     has = {field.name for field in (*fields(Config), *(fields(theirs) if theirs else ()))}
