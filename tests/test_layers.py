@@ -25,7 +25,7 @@ GROUND = {
     "versions",
 }
 TABLES = {"targets", "family", "values", "schedules", "mdp", "planning"}
-NETWORKS = {"targets", "values", "schedules", "agents", "envs", "replay", "training"}
+NETWORKS = {"targets", "values", "schedules", "agents", "envs", "replay", "runs", "training"}
 MAY_IMPORT = {
     "arguments": set(),
     "compilation": set(),
@@ -50,9 +50,10 @@ MAY_IMPORT = {
     "agents": {"targets", "values", "schedules"},
     "envs": set(),
     "replay": set(),
+    "runs": {"targets", "values", "schedules", "agents"},
     "training": NETWORKS - {"training"},
     "experiments": TABLES | NETWORKS,
-    "reports": TABLES | NETWORKS | {"experiments"},
+    "reports": TABLES | NETWORKS - {"training"} | {"experiments"},
     "sweeps": TABLES | NETWORKS | {"experiments"},
     "cli": TABLES | NETWORKS | {"experiments", "reports", "sweeps"},
     "__main__": {"cli"},

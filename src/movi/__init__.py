@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from movi.agents.registry import register
     from movi.mdp import FiniteMDP, garnet, load_mdp, optimum, policy_values, save_mdp
     from movi.planning import compare, policy_value, solve
+    from movi.runs.config import Config
     from movi.sweeps.drive import sweep
     from movi.targets import Algorithm, Target, momentum
-    from movi.training.config import Config
     from movi.training.train import train
 
 DISTRIBUTION = "momentum-rl"  # by which the command tells this package from others of its name
@@ -34,7 +34,7 @@ DISTRIBUTION = "momentum-rl"  # by which the command tells this package from oth
 _HOMES = {
     "Algorithm": "movi.targets",
     "Averaging": "movi.agents.options",
-    "Config": "movi.training.config",
+    "Config": "movi.runs.config",
     "FiniteMDP": "movi.mdp",
     "Options": "movi.agents.options",
     "Target": "movi.targets",

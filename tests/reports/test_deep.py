@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic_runs as synthetic
 
 from movi.experiments.atari import GAMES
 from movi.reports import deep_figures
@@ -15,11 +14,12 @@ from movi.reports.deep_verdicts import about_beta, beta_elsewhere, beta_on, impr
 from movi.reports.gathering import counted, results_of
 from movi.reports.naming import derived_labels
 from movi.reports.references import Reference
-from movi.reports.runs import Run, find_runs
 from movi.reports.series import DEEP, SCHEMES
 from movi.reports.verdicts import Finding, Verdict
-from movi.training.config import Config
-from movi.training.presets import preset_fields
+from movi.runs.config import Config
+from movi.runs.finding import Run, find_runs
+from movi.runs.presets import preset_fields
+from tests.reports import synthetic_runs as synthetic
 
 NAN = math.nan
 SMALL = Config("dqn", "CartPole-v1", steps=5_000, iteration_steps=1_000)

@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import synthetic_runs as synthetic
-from report_browser import Browser
-from test_report_browser import SIZES, STATES, TOOLTIP
 
 from movi.reports import write_report
+from tests.reports import synthetic_runs as synthetic
+from tests.reports.report_browser import Browser
+from tests.reports.test_report_browser import SIZES, STATES, TOOLTIP
 
 PLOTS = 6
 

@@ -8,9 +8,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic_results
-import synthetic_runs as synthetic
-from test_report_page import _read
 
 from movi.cli import main
 from movi.errors import UserError
@@ -21,7 +18,10 @@ from movi.reports.page import read_chapters, render
 from movi.reports.panels import Panel, PanelsFigure, Trace
 from movi.reports.series import BLUE, INK, Style
 from movi.reports.statistics import Estimate
-from movi.training.config import FORMAT, Config
+from movi.runs.config import FORMAT, Config
+from tests.reports import synthetic_results
+from tests.reports import synthetic_runs as synthetic
+from tests.reports.test_report_page import _read
 
 THREE = ("Asterix", "Pong", "SpaceInvaders")
 SMALL = Config("dqn", "CartPole-v1", steps=5_000, iteration_steps=1_000)

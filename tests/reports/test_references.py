@@ -6,12 +6,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic_runs import MOMENTUM, SEEDS, scores_of
 
 from movi.errors import UserError
 from movi.experiments.atari import GAMES
 from movi.reports.gathering import published_results
 from movi.reports.references import Reference, read_reference, read_references
+from tests.reports.synthetic_runs import MOMENTUM, SEEDS, scores_of
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "dopamine_dqn_20games.csv"
 

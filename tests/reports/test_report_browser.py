@@ -5,10 +5,10 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-import synthetic_results as synthetic
-from report_browser import Browser
 
 from movi.reports import write_report
+from tests.reports import synthetic_results as synthetic
+from tests.reports.report_browser import Browser
 
 PLOTS = 10
 SIZES = (

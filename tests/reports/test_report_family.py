@@ -5,13 +5,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from synthetic_family import family, write_family
 
 from movi.errors import UserError
 from movi.reports import draw
 from movi.reports import family as part
 from movi.reports.charts import static_svg
 from movi.reports.tables import Family, Measured, Member, read_family
+from tests.reports.synthetic_family import family, write_family
 
 
 @pytest.fixture

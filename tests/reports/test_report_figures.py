@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic_results as synthetic
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -17,6 +16,7 @@ from movi.reports.charts import save, static_svg
 from movi.reports.lines import Curve, LineFigure, thinned
 from movi.reports.series import DARK, GRID, INK, MUTED, SCHEMES, Style
 from movi.reports.tables import ASSUMED, PRINTED, Assumptions
+from tests.reports import synthetic_results as synthetic
 
 
 def every_figure() -> list[LineFigure]:

@@ -4,12 +4,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
-import synthetic_results as synthetic
 
 from movi.errors import UserError
 from movi.reports import write_report
 from movi.reports.charts import page_libraries
 from movi.reports.page import read_chapters, render
+from tests.reports import synthetic_results as synthetic
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 

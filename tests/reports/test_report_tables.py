@@ -4,7 +4,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic_results as synthetic
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,6 +15,7 @@ from movi.reports.tables import (
     read_provenance,
     read_table,
 )
+from tests.reports import synthetic_results as synthetic
 
 COMPARE = "scheme,iteration,l1_mean,l1_std\n"
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import synthetic_results as synthetic
 
 from movi.reports import verdicts
 from movi.reports.assumption_verdicts import (
@@ -17,6 +16,7 @@ from movi.reports.assumption_verdicts import (
 )
 from movi.reports.tables import PRINTED, Assumption, Assumptions, Bounds, Compare
 from movi.reports.verdicts import Finding, Verdict, number
+from tests.reports import synthetic_results as synthetic
 
 
 def _with_mean(data: Compare, **curves: np.ndarray) -> Compare:

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from movi.cli import main
-from movi.sweeps.files import read_sweep, run_directory
+from movi.runs.files import read_metrics
+from movi.runs.sweep import read_sweep, run_directory
 from movi.sweeps.named import NAMED
-from movi.training.run_files import read_metrics
 from movi.training.train import train
 from tests.sweeps.sweep_processes import (
     TOML,

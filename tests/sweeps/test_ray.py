@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("ray")
 
 from movi.cli import main
-from movi.sweeps.files import read_sweep
+from movi.runs.sweep import read_sweep
 from tests.sweeps.sweep_processes import (
     TOML,
     descendants,

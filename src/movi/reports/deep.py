@@ -1,6 +1,5 @@
 """The deep half's data: runs side by side, game by game and variant by variant, compared."""
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -9,10 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from movi.reports.references import Reference
-from movi.reports.runs import Run, Sweep
 from movi.reports.series import Style
 from movi.reports.statistics import Comparison, auc, compare
 from movi.reports.tables import Array
+from movi.runs.finding import Run
+from movi.runs.sweep import Sweep
 
 BASELINE = "dqn"
 """The algorithm that the others are compared with."""
@@ -125,12 +125,3 @@ def _areas_in_common(ours: Cell, theirs: Cell) -> tuple[Array, Array]:
     """Areas of the runs that ended, over the iterations that both have."""
     common = min(ours.scores.shape[1], theirs.scores.shape[1])
     return auc(ours.scores[ours.ended, :common]), auc(theirs.scores[theirs.ended, :common])
-
-
-def slug(text: str) -> str:
-    """Part of a file's name.
-
-    >>> slug("momentum-dqn β=0.5"), slug("../?")
-    ('momentum-dqn-beta-0.5', 'runs')
-    """
-    return re.sub(r"[^A-Za-z0-9.]+", "-", text.replace("β", "beta")).strip("-.")[:60] or "runs"

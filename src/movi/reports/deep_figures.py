@@ -6,10 +6,11 @@ A function returns None when the results lack what it draws.
 from collections.abc import Sequence
 
 from movi.reports.bars import Bars, BarsFigure
-from movi.reports.deep import BASELINE, MOMENTUM, Results, Variant, slug
+from movi.reports.deep import BASELINE, MOMENTUM, Results, Variant
 from movi.reports.panels import Panel, PanelsFigure, Trace
 from movi.reports.series import PUBLISHED, Style
 from movi.reports.statistics import mean_and_deviation
+from movi.runs.sweep import slug
 
 LARGE = "SpaceInvaders"
 """The game that the paper shows large; where it is absent, the first one."""
@@ -124,7 +125,7 @@ def improvement(results: Results, label: str) -> BarsFigure | None:
     variant = results.variant(label)
     baseline = results.baseline_of(label)
     return BarsFigure(
-        name=f"{results.name}-improvement-{slug(label)}",
+        name=f"{results.name}-improvement-{slug(label)[:60]}",
         title=f"Normalised improvement of {variant.style.label} over {baseline}",
         subtitle="by the area under the training curve",
         bars=(_bars(results, variant, with_mean=True),),

@@ -16,10 +16,12 @@ from movi.reports.deep import Results
 from movi.reports.deep_verdicts import CLAIMS, bracketed, probability
 from movi.reports.gathering import published_results, results_of
 from movi.reports.references import Reference
-from movi.reports.runs import Run, find_runs, iterations_of
 from movi.reports.sections import Entry, Loaded, PageTable, Section
 from movi.reports.statistics import mean_and_deviation
 from movi.reports.tables import Provenance
+from movi.runs.files import METRICS
+from movi.runs.finding import Run, find_runs
+from movi.runs.sweep import SWEEP_FILE
 
 MADE_BY = "movi sweep"
 INTRO = (
@@ -120,10 +122,10 @@ def _loaded(results: Results) -> Loaded:
         first, others = results.runs[0].path, len(results.runs) - 1
         more = f", nor in {others} more" if others else ""
         raise UserError(f"{first}: no iteration completed yet{more}")
-    sweep = results.sweep
+    root = results.runs[0].root if results.runs else None
     return Loaded(
         results,
-        () if sweep is None else (sweep.directory / "sweep.json",),
+        () if root is None else (root / SWEEP_FILE,),
         _provenance(results) if results.runs else None,
         notes=(f"Protocol: {results.protocol}", *results.notes),
         tables=tuple(table for table in (_summary(results), _scores(results)) if table.rows)
@@ -235,8 +237,8 @@ def _run_list(runs: Sequence[Run]) -> PageTable:
         state: str = run.state
         if run.diverged_at is not None:
             state = f"diverged at step {run.diverged_at:,}"
-        done = f"{run.scores.size} of {iterations_of(run.config)}"
-        metrics = run.path / "metrics.jsonl"
+        done = f"{run.scores.size} of {run.config.iterations}"
+        metrics = run.path / METRICS
         link: str | Path = metrics if metrics.exists() else run.path.name
         rows.append((run.config.env, run.config.algorithm, run.config.seed, state, done, link))
     header = ("environment", "algorithm", "seed", "state", "iterations", "data")

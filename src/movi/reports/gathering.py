@@ -16,29 +16,32 @@ The rules that everything else relies on:
     #   unfinished: 10    20    30  (so far)     →  10  20  30   .   .    (shown, not compared)
 """
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from movi.agents.options import Averaging, DeepSQL
 from movi.experiments.atari import GAMES
-from movi.reports.deep import BASELINE, MOMENTUM, Cell, Results, Variant, slug
+from movi.reports.deep import BASELINE, MOMENTUM, Cell, Results, Variant
 from movi.reports.naming import (
     alike,
     derived_labels,
     game_of,
+    preset_rank,
     pretty,
-    shared_fields,
     suite_of,
     usual,
 )
 from movi.reports.references import Reference
-from movi.reports.runs import Run, Sweep, iterations_of, settings
 from movi.reports.series import DEEP, FURTHER, Style
 from movi.reports.tables import Array
-from movi.training.config import Config
+from movi.runs.config import SHARED, Config
+from movi.runs.finding import Run
+from movi.runs.sweep import Sweep, slug
 
 STICKY = {"Atari": "sticky actions 0.25", "MinAtar": "sticky actions 0.1"}
 """By suite; the others have none."""
@@ -50,10 +53,9 @@ def results_of(
     runs: Sequence[Run], reference: Reference | None = None
 ) -> tuple[tuple[Results, ...], tuple[str, ...]]:
     """The runs by sweep and suite; and what is odd about them."""
-    groups: dict[tuple[str, str], list[Run]] = {}
+    groups: dict[tuple[Path | None, str], list[Run]] = {}
     for run in runs:
-        folder = "" if run.sweep is None else str(run.sweep.directory)
-        groups.setdefault((folder, suite_of(run.config.env)), []).append(run)
+        groups.setdefault((run.root, suite_of(run.config.env)), []).append(run)
     found, odd, names = [], [], dict[str, int]()
     for (_, suite), own in groups.items():
         labelled, problems = _labelled(own)
@@ -77,9 +79,7 @@ def _labelled(runs: Sequence[Run]) -> tuple[Labelled, list[str]]:
     cells: Labelled = {}
     odd, seen = [], dict[tuple[str, str, int], Run]()
     for run in sorted(runs, key=_order):
-        label = labels[run.path]
-        if run.sweep is not None:
-            label = run.sweep.labels.get((run.config.env, settings(run.config)), label)
+        label = run.label or labels[run.path]
         game = game_of(run.config.env)
         first = seen.setdefault((game, label, run.config.seed), run)
         if first is not run:
@@ -91,16 +91,15 @@ def _labelled(runs: Sequence[Run]) -> tuple[Labelled, list[str]]:
 
 def _order(run: Run) -> tuple[Any, ...]:
     """Games in the paper's order, algorithms too; what a sweep declares goes before that."""
-    declared = list(run.sweep.labels) if run.sweep is not None else []
-    key = (run.config.env, settings(run.config))
     game, algorithm = game_of(run.config.env), run.config.algorithm
     return (
-        declared.index(key) if key in declared else len(declared),
+        sys.maxsize if run.cell is None else run.cell,
         GAMES.index(game) if game in GAMES else len(GAMES),
         game,
         list(DEEP).index(algorithm) if algorithm in DEEP else len(DEEP),
         algorithm,
-        settings(run.config),
+        preset_rank(run.config.preset),
+        str(replace(run.config, seed=0)),
         run.config.seed,
         str(run.path),
     )
@@ -112,7 +111,7 @@ def _results(suite: str, cells: Labelled, reference: Reference | None) -> Result
     sweep = runs[0].sweep
     configs = {key: own[0].config for key, own in cells.items()}
     if sweep is not None:
-        name, title = slug(sweep.name), f"Deep agents on {suite}: sweep {sweep.name}"
+        name, title = slug(sweep.name)[:60], f"Deep agents on {suite}: sweep {sweep.name}"
         title += f", scale {sweep.scale}" if sweep.scale else ""
     else:
         name, title = suite.lower(), f"Deep agents on {suite}"
@@ -167,7 +166,7 @@ def _cell(runs: Sequence[Run], lowest: float) -> Cell:
 def counted(run: Run, lowest: float) -> Array:
     """A run's scores by the rules above: one for every iteration that it has or should have had."""
     own = run.scores if run.diverged_in is None else run.scores[: run.diverged_in]
-    scores = np.full(iterations_of(run.config), np.nan)
+    scores = np.full(run.config.iterations, np.nan)
     known = np.flatnonzero(~np.isnan(own))
     if known.size:
         last = np.searchsorted(known, np.arange(own.size), side="right") - 1
@@ -263,7 +262,7 @@ def _protocol(suite: str, cells: Labelled) -> str:
     parts = [
         f"{'preset' if len(presets) == 1 else 'presets'} {', '.join(presets)}",
         f"{_span([config.steps for config in configs])} agent steps a run, in "
-        f"{_span([iterations_of(config) for config in configs])} iterations of "
+        f"{_span([config.iterations for config in configs])} iterations of "
         f"{_span([config.iteration_steps for config in configs])}",
         f"{seeds} {'seed' if seeds == '1' else 'seeds'} of each algorithm on each game",
         STICKY.get(suite, "no sticky actions"),
@@ -280,7 +279,7 @@ def _changed(configs: Sequence[Config]) -> list[str]:
     """Shared settings that are not their preset's: what keeps these from being that protocol."""
     changed: dict[str, set[str]] = {}
     for config in configs:
-        for name in set(shared_fields(config)) - {"steps", "iteration_steps"}:
+        for name in set(SHARED) - {"steps", "iteration_steps"}:
             if getattr(config, name) != usual(config, name):
                 changed.setdefault(name, set()).add(str(getattr(config, name)))
     return [f"{name} {' or '.join(sorted(values))}" for name, values in sorted(changed.items())]
@@ -290,8 +289,8 @@ def _notes(runs: Sequence[Run], sweep: Sweep | None) -> tuple[str, ...]:
     notes = []
     diverged = [run for run in runs if run.state == "diverged"]
     unfinished = [run for run in runs if run.state == "unfinished"]
-    if sweep is not None and len(runs) < sweep.expected:
-        notes.append(f"{len(runs)} of the sweep's {sweep.expected} runs have begun.")
+    if sweep is not None and len(runs) < sweep.runs:
+        notes.append(f"{len(runs)} of the sweep's {sweep.runs} runs have begun.")
     if diverged:
         notes.append(
             f"{_runs(len(diverged))} diverged (marked × in the figures). A diverged run counts: "

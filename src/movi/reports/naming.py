@@ -6,24 +6,11 @@ from typing import Any
 
 from movi.agents.options import Averaging, DeepSQL, default_kappa
 from movi.agents.registry import title_of
-from movi.training.config import Config, flat
-from movi.training.presets import PRESETS, preset_options
+from movi.runs.config import SHARED, Config, flat
+from movi.runs.presets import PRESETS, preset_options
 
 SUITES = {"ALE/": "Atari", "MinAtar/": "MinAtar", "gymnax/": "gymnax"}
 """By how the environments' ids begin."""
-UNSEEN = {
-    "env",
-    "seed",
-    "save_every",
-    "checkpoint_every",
-    "evaluation_episodes",
-    "evaluation_epsilon",
-    "evaluate_every",
-    "evaluate_episodes",
-}
-"""Fields of a config that do not change what an algorithm learns from an environment."""
-OWN = {"algorithm", "options"}
-"""Fields that belong to the algorithm: the rest is shared with its baseline."""
 
 
 def suite_of(env: str) -> str:
@@ -65,7 +52,7 @@ def derived_labels(configs: Sequence[Config]) -> list[str]:
             values.setdefault((config.env, config.algorithm, name), set()).add(text)
     varying = {(algorithm, name) for (_, algorithm, name), own in values.items() if len(own) > 1}
     presets = {config.preset for config in configs}
-    plain = min(presets, key=_rank, default="")
+    plain = min(presets, key=preset_rank, default="")
     labels = []
     for config, own in zip(configs, said):
         parts = [config.algorithm]
@@ -82,7 +69,7 @@ def derived_labels(configs: Sequence[Config]) -> list[str]:
     return labels
 
 
-def _rank(preset: str) -> int:
+def preset_rank(preset: str) -> int:
     """The paper's preset is what others differ from."""
     order = ("paper", "control", "minatar", "modern")
     return order.index(preset) if preset in order else len(order)
@@ -111,7 +98,7 @@ def _differences(config: Config) -> dict[str, str]:
     for name in options:
         if name not in said:
             own[name] = str(options[name])
-    for name in shared_fields(config):
+    for name in SHARED:
         own[name] = str(getattr(config, name))
     return own
 
@@ -126,14 +113,9 @@ def _beta(options: Averaging, steps: int) -> str:
     return " ".join(parts)
 
 
-def shared_fields(config: Config) -> list[str]:
-    """The fields that an algorithm and its baseline have in common."""
-    return [f.name for f in fields(config) if f.name not in UNSEEN | OWN | {"preset"}]
-
-
 def alike(one: Config, other: Config) -> bool:
     """Whether two configs differ in nothing but what belongs to their algorithms."""
-    return all(getattr(one, name) == getattr(other, name) for name in shared_fields(one))
+    return all(getattr(one, name) == getattr(other, name) for name in SHARED)
 
 
 def pretty(label: str, algorithm: str) -> str:

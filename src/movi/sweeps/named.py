@@ -11,7 +11,8 @@ from typing import Any
 from movi.envs.gymnax_env import MINATAR
 from movi.errors import UserError
 from movi.experiments.atari import BETA_GAMES, GAMES
-from movi.sweeps.matrix import Sweep, Variant, cross
+from movi.runs.sweep import Sweep
+from movi.sweeps.matrix import Variant, cross
 
 SCALES = ("quick", "laptop", "paper")
 

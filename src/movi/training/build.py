@@ -29,11 +29,11 @@ from movi.replay import device, frames, uniform
 from movi.replay.frames import FrameReplay
 from movi.replay.interface import Replay, is_kept, slack_of
 from movi.replay.uniform import UniformReplay
+from movi.runs.config import Config
 from movi.schedules import Constant
 from movi.sizes import readable, require
 from movi.spaces import Spaces
 from movi.targets import Algorithm
-from movi.training.config import Config
 from movi.training.drive import Built
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop

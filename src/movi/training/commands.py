@@ -21,8 +21,8 @@ from movi.arguments import value_of
 from movi.errors import UserError, check_count, check_seed
 from movi.modules import module_of
 from movi.reading import checked
-from movi.training.config import Config
-from movi.training.presets import preset_fields, preset_options, usual_preset
+from movi.runs.config import Config
+from movi.runs.presets import preset_fields, preset_options, usual_preset
 
 MOST_SEEDS = 10_000
 MOST_EPISODES = 1_000_000
@@ -103,8 +103,8 @@ class Resume:
 
     def execute(self) -> None:
         """Train to the end, and say where the agents are."""
+        from movi.runs.files import read_config
         from movi.training.resume import runs_in
-        from movi.training.run_files import read_config
 
         runs = runs_in(self.run)
         configs = [read_config(run) for run in runs]

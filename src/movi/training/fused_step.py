@@ -21,7 +21,7 @@ from movi.agents.exploration import Limits, exploring
 from movi.agents.learner import Learner, LearnerState
 from movi.envs.jax_env import JaxEnvironment, env_keys, reset_all, step_all, step_keys
 from movi.replay import device
-from movi.training.config import Config
+from movi.runs.config import Config
 from movi.training.draws import (
     ACTING,
     INITIALISATION,

@@ -1,20 +1,4 @@
-"""The run directory: what a run leaves behind, and the source of truth for reports.
-
-config.json         the config, as it was given
-metrics.jsonl       one row per iteration, deterministic: equal runs have equal bytes
-evaluations.jsonl   one row per evaluation during the run, deterministic too
-timing.jsonl        one row per iteration: seconds and speeds
-events.out.*        the same metrics for TensorBoard
-versions.json       the versions that trained it, each with the step since which it did
-status.json         running, finished, diverged, interrupted or failed; the step; a message
-evaluation.json     the evaluation at the end
-agent.safetensors   the agent
-checkpoint/         the last two checkpoints: see docs/resume.md
-replay/             the replay, if the run has checkpoints
-lock                while a process has the run
-group.json          the seeds that were trained together in one program, if there are several
-extended.json       κ, of a run that was made longer
-"""
+"""The writer of a run directory; its files are described in ``movi.runs.files``."""
 
 import hashlib
 import json
@@ -33,10 +17,8 @@ from movi.errors import UserError, one_line
 from movi.files import check_own_directory, directory_to_write, write_aside, writing
 from movi.reading import LARGE, content, read_rows, rows
 from movi.replay.ring import Damaged
-from movi.training.config import Config
-from movi.training.evaluation import Evaluation
-from movi.training.lock import LOCK_FILE, Lock
-from movi.training.run_files import (
+from movi.runs.config import Config
+from movi.runs.files import (
     CONFIG,
     EVALUATION,
     EVALUATIONS,
@@ -53,10 +35,12 @@ from movi.training.run_files import (
     holds_run,
     read_if_there,
 )
+from movi.runs.lock import RUN_LOCK, Lock
+from movi.training.evaluation import Evaluation
 from movi.versions import of_training
 
 REPLAY = "replay"
-PASSING = (LOCK_FILE, REPLAY, GROUP)  # what a process that died before its first file may leave
+PASSING = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
 
 
 class RunDirectory:
@@ -86,7 +70,7 @@ class RunDirectory:
         self._made = not self.path.exists()
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = Lock(self.path)
+        self._lock = Lock(self.path / RUN_LOCK)
         self._begun = False
         self._open: list[Any] = []
         self.rows: list[dict[str, Any]] = []
@@ -217,7 +201,7 @@ class RunDirectory:
             file.close()
         if self._new and not self._begun:
             shutil.rmtree(self.replay, ignore_errors=True)
-        self._lock.release()
+        self._lock.close()
         if self._made and not self._begun:
             self.path.rmdir()
 
@@ -257,7 +241,7 @@ class _Rows:
 
 
 class _Events:
-    """TensorBoard's file, written at once and not by a thread: an error is whoever writes's."""
+    """TensorBoard's file, written at once and not by a thread, so that errors reach the run."""
 
     def __init__(self, path: Path) -> None:
         from tensorboardX.event_file_writer import EventsWriter

@@ -2,85 +2,100 @@
 
 All durations are in agent steps: one decision (four frames on Atari). Nothing is derived in place:
 what a field leaves open (κ, the network's kind) is decided where it is used, so that saving and
-loading a config changes nothing.
+loading a config changes nothing. Each field says whom it belongs to, so that everybody agrees on
+what makes two runs the same, or comparable.
 """
 
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Literal
 
 from movi.agents.options import Options, Unknown, check_fields, check_integer
 from movi.agents.registry import known, options_of
 from movi.errors import UserError, check_fraction, check_positive
 from movi.reading import checked, of_format
+from movi.runs.presets import preset_options
 from movi.schedules import Epsilon, Schedule
-from movi.training.presets import preset_options
 from movi.transitions import ONE_STEP, Horizon
 
 FORMAT = 3
+
+Owner = Literal["run", "algorithm", "preset", "learning", "evaluation", "files"]
+"""Whom a field of a config belongs to.
+
+run: which one it is; algorithm: shared with no other; preset: the name of where defaults came from;
+learning: shared by an algorithm and its baseline; evaluation: changes what is measured, and nothing
+that is learned; files: how often something is written, which changes no result.
+"""
+
+
+def _setting(default: Any = MISSING, *, of: Owner = "learning", least: int | None = None) -> Any:
+    """A field of this owner; an integer of at least ``least``, if that is given."""
+    return field(default=default, metadata={"of": of, "least": least})
 
 
 @dataclass(frozen=True)
 class Config:
     """Everything that decides a run's results."""
 
-    algorithm: str
+    algorithm: str = _setting(of="algorithm")
     """Its registered name (dqn, momentum-dqn, …), or MODULE:NAME."""
-    env: str
+    env: str = _setting(of="run")
     """A Gymnasium id such as CartPole-v1; an Atari game such as ALE/Seaquest-v5; or a JAX-native
     environment, trained on in compiled code: MinAtar/Breakout (Asterix, Freeway, Seaquest,
     SpaceInvaders) or gymnax/CartPole-v1."""
-    preset: str = "control"
+    preset: str = _setting("control", of="preset")
     """Where the other fields' defaults come from: control (small environments), paper (Dopamine's
     DQN of 2019, the paper's baseline), modern (Adam and squared error), c51 and munchausen
     (their published optimisers), minatar (the DQN of MinAtar's authors) or minatar-published (a
     published study's, with greedy evaluations). Compare algorithms within one preset."""
-    seed: int = 0
-    """Of everything random in the run."""
-    steps: int = 100_000
+    seed: int = _setting(0, of="run", least=0)
+    """Seeds everything that is random in the run."""
+    steps: int = _setting(100_000, least=1)
     """Length of the run, in agent steps (Dopamine: 50,000,000 = 200 iterations of 250,000)."""
-    num_envs: int = 1
+    num_envs: int = _setting(1, least=1)
     """Environments that step together; updates per agent step stay the same (Dopamine: 1)."""
-    iteration_steps: int = 5_000
+    iteration_steps: int = _setting(5_000, least=1)
     """Agent steps per row of metrics, an "iteration" (paper: 250,000)."""
-    save_every: int = 10_000
+    save_every: int = _setting(10_000, of="files", least=1)
     """Agent steps between two writings of the agent's file, at the ends of iterations."""
-    checkpoint_every: int = 10_000
+    checkpoint_every: int = _setting(10_000, of="files", least=0)
     """Agent steps between two checkpoints, from which a run that was stopped goes on exactly; 0 for
     none. The replay is then kept in files of the run directory."""
 
     gamma: float = 0.99
     """Discount γ (paper: 0.99)."""
-    n_step: int = 1
+    n_step: int = _setting(1, least=1)
     """n: learn from n successive rewards and the state after them; fewer where an episode ends
     (paper: 1)."""
-    replay_capacity: int = 100_000
+    replay_capacity: int = _setting(100_000, least=1)
     """Transitions kept (paper: 1,000,000)."""
-    learning_starts: int = 1_000
+    learning_starts: int = _setting(1_000, least=0)
     """Learn once more than this many transitions are stored (Dopamine: 20,000)."""
-    batch_size: int = 128
+    batch_size: int = _setting(128, least=1)
     """Transitions per minibatch (paper: 32)."""
-    update_period: int = 2
+    update_period: int = _setting(2, least=1)
     """F: agent steps per update (paper: 4)."""
-    sync_period: int = 200
+    sync_period: int = _setting(200, least=1)
     """C: agent steps between two synchronisations of the lagged networks (paper: 8,000 in a table,
     25,000 in the text)."""
 
-    epsilon_warmup: int = 1_000
+    epsilon_warmup: int = _setting(1_000, least=0)
     """Agent steps with exploration ε = 1 (Dopamine: 20,000)."""
-    epsilon_decay: int = 10_000
+    epsilon_decay: int = _setting(10_000, least=1)
     """Agent steps in which ε falls linearly from 1 to its final value (paper: 250,000)."""
     epsilon_final: float = 0.05
     """ε from then on (paper: 0.01)."""
-    evaluation_epsilon: float = 0.001
+    evaluation_epsilon: float = _setting(0.001, of="evaluation")
     """ε in evaluation (Dopamine: 0.001)."""
-    evaluation_episodes: int = 10
+    evaluation_episodes: int = _setting(10, of="evaluation", least=0)
     """Episodes of the evaluation at the end of the run; 0 for none."""
-    evaluate_every: int = 0
+    evaluate_every: int = _setting(0, of="evaluation", least=0)
     """Agent steps between two evaluations during the run, at the ends of iterations, with the same
     ε; 0 for none. Training is the same with and without them."""
-    evaluate_episodes: int = 20
+    evaluate_episodes: int = _setting(20, of="evaluation", least=1)
     """Episodes of each of these."""
 
     network: Literal["auto", "nature", "minatar", "mlp"] = "auto"
@@ -102,7 +117,7 @@ class Config:
     """Learn from rewards clipped to ± this; scores stay raw (Dopamine: 1)."""
     timeouts_are_terminal: bool = False
     """Treat a truncated episode as terminated, as old Dopamine did (otherwise it bootstraps)."""
-    options: Options = field(default_factory=Unknown)
+    options: Options = field(default_factory=Unknown, metadata={"of": "algorithm"})
     """The algorithm's own options."""
 
     def __post_init__(self) -> None:
@@ -115,10 +130,9 @@ class Config:
         if taken:
             raise UserError(f"options: {sorted(taken)[0]} of {self.algorithm} is a config's field")
         check_fields(self)
-        for name in _POSITIVE:
-            check_integer(name, getattr(self, name), 1)
-        for name in _NATURAL:
-            check_integer(name, getattr(self, name), 0)
+        for own in fields(Config):
+            if own.metadata.get("least") is not None:
+                check_integer(own.name, getattr(self, own.name), own.metadata["least"])
         for name in ("gamma", "epsilon_final", "evaluation_epsilon"):
             check_fraction(name, getattr(self, name))
         if self.gamma == 1:
@@ -167,6 +181,11 @@ class Config:
     def learns_after(self) -> int:
         """Transitions stored when no more than ``learning_starts`` can be sampled."""
         return self.learning_starts + self.horizon.unripe
+
+    @property
+    def iterations(self) -> int:
+        """Rows of metrics of a run that has ended."""
+        return math.ceil(self.steps / self.iteration_steps)
 
     @property
     def beta_of(self) -> Schedule | None:
@@ -228,9 +247,15 @@ class Config:
         return cls.from_dict({**own, "options": {**given, **options}}, name)
 
 
-FIELDS = frozenset(field.name for field in fields(Config))
+OWNERS: Mapping[str, Owner] = {
+    own.name: own.metadata.get("of", "learning") for own in fields(Config)
+}
+"""By field."""
+FIELDS = frozenset(OWNERS)
 RESERVED = FIELDS | {"out", "seeds", "trust"}
 """Names that no algorithm's option may have: those of the config, and of the command's own."""
+SHARED = tuple(name for name, owner in OWNERS.items() if owner == "learning")
+"""The fields that an algorithm and its baseline have in common."""
 
 
 def chosen_options(algorithm: str, preset: str, given: Any) -> Options:
@@ -251,6 +276,20 @@ def flat(config: Config) -> dict[str, Any]:
     return {**data, **options}
 
 
+def changes(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
+    """The fields and options in which two configs differ, of those that decide results.
+
+    >>> changes(Config("dqn", "CartPole-v1"), Config("dqn", "CartPole-v1", gamma=0.9, save_every=7))
+    {'gamma': (0.99, 0.9)}
+    """
+    before, after = flat(old), flat(new)
+    return {
+        name: (before.get(name), after.get(name))
+        for name in {**before, **after}
+        if OWNERS.get(name) != "files" and before.get(name) != after.get(name)
+    }
+
+
 _BEFORE = ("shared_batch", "beta_schedule", "kappa", "beta", "sign")
 
 
@@ -262,26 +301,3 @@ def upgraded(data: dict[str, Any]) -> dict[str, Any]:
     theirs = {field.name for field in fields(kind)} if kind is not None else set(_BEFORE)
     options = {name: data[name] for name in _BEFORE if name in data and name in theirs}
     return {**{k: v for k, v in data.items() if k not in _BEFORE}, "options": options}
-
-
-_POSITIVE = (
-    "steps",
-    "num_envs",
-    "n_step",
-    "iteration_steps",
-    "save_every",
-    "replay_capacity",
-    "batch_size",
-    "update_period",
-    "sync_period",
-    "epsilon_decay",
-    "evaluate_episodes",
-)
-_NATURAL = (
-    "seed",
-    "checkpoint_every",
-    "learning_starts",
-    "epsilon_warmup",
-    "evaluation_episodes",
-    "evaluate_every",
-)

@@ -21,7 +21,6 @@ from movi.agents.options import Options
 from movi.errors import UserError
 
 _PAPER = {
-    "preset": "paper",
     "steps": 50_000_000,
     "num_envs": 1,
     "iteration_steps": 250_000,
@@ -44,18 +43,7 @@ _PAPER = {
     "optimiser_epsilon": 1e-5,
     "reward_clip": 1.0,
 }
-
-_MODERN = {
-    **_PAPER,
-    "preset": "modern",
-    "loss": "squared",
-    "optimiser": "adam",
-    "learning_rate": 6.25e-5,
-    "optimiser_epsilon": 1.5e-4,
-}
-
 _MINATAR = {
-    "preset": "minatar",
     "steps": 5_000_000,
     "num_envs": 1,
     "iteration_steps": 50_000,
@@ -77,10 +65,8 @@ _MINATAR = {
     "learning_rate": 2.5e-4,
     "optimiser_epsilon": 1e-5,
 }
-
 _MINATAR_PUBLISHED = {
     **_MINATAR,
-    "preset": "minatar-published",
     "steps": 1_000_000,
     "learning_starts": 10_000,
     "epsilon_warmup": 0,
@@ -94,39 +80,31 @@ _MINATAR_PUBLISHED = {
     "optimiser_epsilon": 1e-8,
 }
 
-_C51 = {
-    **_PAPER,
-    "preset": "c51",
-    "optimiser": "adam",
-    "learning_rate": 2.5e-4,
-    "optimiser_epsilon": 3.125e-4,
-}
 
-_MUNCHAUSEN = {
-    **_PAPER,
-    "preset": "munchausen",
-    "optimiser": "adam",
-    "learning_rate": 5e-5,
-    "optimiser_epsilon": 3.125e-4,
+def _adam(learning_rate: float, optimiser_epsilon: float, loss: str = "huber") -> dict[str, Any]:
+    """The paper's preset with Adam."""
+    own = {"learning_rate": learning_rate, "optimiser_epsilon": optimiser_epsilon, "loss": loss}
+    return {**_PAPER, "optimiser": "adam", **own}
+
+
+_FIELDS: Mapping[str, Mapping[str, Any]] = {
+    "control": {},
+    "paper": _PAPER,
+    "modern": _adam(6.25e-5, 1.5e-4, "squared"),
+    "c51": _adam(2.5e-4, 3.125e-4),
+    "munchausen": _adam(5e-5, 3.125e-4),
+    "minatar": _MINATAR,
+    "minatar-published": _MINATAR_PUBLISHED,
 }
+PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
+    {name: MappingProxyType({"preset": name, **own}) for name, own in _FIELDS.items()}
+)
 
 _SUPPORTS: Mapping[str, Mapping[str, Any]] = {
     "control": {"atoms": 201, "v_min": -100.0, "v_max": 100.0},
     "minatar": {"v_min": -100.0, "v_max": 100.0},
     "minatar-published": {"v_min": -100.0, "v_max": 100.0},
 }
-
-PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {
-        "control": MappingProxyType({"preset": "control"}),
-        "paper": MappingProxyType(_PAPER),
-        "modern": MappingProxyType(_MODERN),
-        "c51": MappingProxyType(_C51),
-        "munchausen": MappingProxyType(_MUNCHAUSEN),
-        "minatar": MappingProxyType(_MINATAR),
-        "minatar-published": MappingProxyType(_MINATAR_PUBLISHED),
-    }
-)
 
 
 def usual_preset(env_id: str) -> str:

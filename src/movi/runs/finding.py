@@ -5,58 +5,36 @@ nothing in a file stops the search: what cannot be used is named in ``Found.prob
 is read.
 """
 
-import json
 import math
 import os
-from collections.abc import Mapping
+import sys
+from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from movi.errors import UserError
-from movi.reading import read_rows, text
-from movi.reports.tables import Array
-from movi.training.config import Config
-from movi.training.run_files import (
+from movi.reading import read_rows
+from movi.runs.config import Config
+from movi.runs.files import (
     CONFIG,
     EVALUATION,
-    LARGEST_SWEEP,
     METRICS,
     STATUS,
-    SWEEP_FILE,
-    cell_config,
+    EvaluationFile,
     read_config,
     read_if_there,
     read_status,
-    sweep_of,
 )
+from movi.runs.sweep import RUNS, SWEEP_FILE, Sweep, read_sweep
 
 MOST_ITERATIONS = 1_000_000
-"""Of a run that is still reported: the paper's have 200."""
+"""Of a run that is still read: the paper's have 200."""
 
 State = Literal["finished", "diverged", "unfinished"]
-
-
-@dataclass(frozen=True)
-class Sweep:
-    """What ``sweep.json`` says of the runs below its directory."""
-
-    directory: Path
-    """Where it is."""
-    name: str
-    """The sweep's."""
-    scale: str
-    """quick, laptop, paper; or how else its size is called."""
-    command: str
-    """What made it."""
-    version: str
-    """Of movi, then."""
-    labels: Mapping[tuple[str, str], str]
-    """By environment and ``settings``: what the variant is called; in the sweep's order."""
-    expected: int
-    """Runs that it has when it is finished."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +47,7 @@ class Run:
     """What was asked for."""
     state: State
     """Finished and diverged runs have ended; whatever else happened to others, they have not."""
-    scores: Array
+    scores: NDArray[np.float64]
     """By iteration: the mean raw score of the training episodes that ended in it, NaN for none."""
     diverged_at: int | None = None
     """The agent step, if it diverged."""
@@ -78,7 +56,18 @@ class Run:
     evaluation: float | None = None
     """The mean score of the evaluation at its end."""
     sweep: Sweep | None = None
-    """The sweep it belongs to."""
+    """The sweep below whose directory it is."""
+    root: Path | None = None
+    """That directory."""
+    cell: int | None = None
+    """The number of its cell in the sweep, if it is at a cell's place and has the cell's config."""
+
+    @property
+    def label(self) -> str | None:
+        """What the sweep calls its variant, if it has a cell there."""
+        if self.sweep is None or self.cell is None:
+            return None
+        return self.sweep.cells[self.cell].label
 
 
 @dataclass(frozen=True)
@@ -91,33 +80,38 @@ class Found:
     """What could not be used and why; each begins with the path from the folder."""
 
 
-def iterations_of(config: Config) -> int:
-    """How many iterations a run has when it ends."""
-    return math.ceil(config.steps / config.iteration_steps)
+def directories(folder: Path, deepest: int = sys.maxsize) -> Iterator[tuple[Path, set[str]]]:
+    """A folder and those below it, with the names of their files.
+
+    Links are not followed, hidden folders are left out, and nothing is looked for below a run.
+    """
+    for here, below, files in os.walk(folder):
+        path, names = Path(here), set(files)
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        if is_run(names) or len(path.relative_to(folder).parts) >= deepest:
+            below.clear()
+        yield path, names
 
 
-def settings(config: Config) -> str:
-    """A config without its environment and seed, as text: equal for the runs of one variant."""
-    values = config.to_dict()
-    return json.dumps({k: v for k, v in values.items() if k not in ("env", "seed")}, sort_keys=True)
+def is_run(files: set[str]) -> bool:
+    """Whether a directory of these files is a run's, and not of some other program."""
+    return CONFIG in files and bool({STATUS, METRICS} & files)
 
 
 def find_runs(folder: Path) -> Found:
-    """All runs below a folder (or in it); links are not followed, and runs are not searched."""
+    """All runs below a folder, or in it."""
     runs: list[Run] = []
     problems: list[str] = []
     sweeps: dict[Path, Sweep | None] = {}
-    for here, below, files in os.walk(folder):
-        path = Path(here)
-        below[:] = sorted(name for name in below if not name.startswith("."))
+    for path, files in directories(folder):
         try:
             if SWEEP_FILE in files:
                 sweeps[path] = None
                 sweeps[path] = read_sweep(path)
             if CONFIG in files:
-                below.clear()
-                above = [sweeps[parent] for parent in (path, *path.parents) if parent in sweeps]
-                run, problem = read_run(path, above[0] if above else None)
+                root = next((above for above in (path, *path.parents) if above in sweeps), None)
+                sweep = None if root is None else sweeps[root]
+                run, problem = read_run(path, sweep, root if sweep else None)
                 runs.append(run)
                 problems += [problem] if problem else []
         except UserError as error:
@@ -126,40 +120,19 @@ def find_runs(folder: Path) -> Found:
     return Found(tuple(runs), tuple(problem.removeprefix(prefix) for problem in problems))
 
 
-def read_sweep(directory: Path) -> Sweep:
-    """The ``sweep.json`` of a directory; UserError if it cannot be used."""
-    file = directory / SWEEP_FILE
-    found = sweep_of(text(file, LARGEST_SWEEP), str(file))
-    labels: dict[tuple[str, str], str] = {}
-    for i, cell in enumerate(found.cells):
-        config = cell_config(cell, f"{file}: cell {i}")
-        labels[config.env, settings(config)] = cell.label
-    return Sweep(
-        directory,
-        found.name,
-        found.scale,
-        found.command,
-        found.version,
-        labels,
-        sum(len(cell.seeds) for cell in found.cells),
-    )
-
-
-def read_run(path: Path, sweep: Sweep | None = None) -> tuple[Run, str]:
+def read_run(path: Path, sweep: Sweep | None = None, root: Path | None = None) -> tuple[Run, str]:
     """A run directory, and what is odd about it, if anything; UserError if it cannot be used."""
     config = read_config(path)
-    if iterations_of(config) > MOST_ITERATIONS:
+    complete = config.iterations
+    if complete > MOST_ITERATIONS:
         raise UserError(
-            f"{path / CONFIG}: {iterations_of(config):,} iterations, expected at most "
-            f"{MOST_ITERATIONS:,}"
+            f"{path / CONFIG}: {complete:,} iterations, expected at most {MOST_ITERATIONS:,}"
         )
     steps, scores, odd = _read_metrics(path / METRICS)
-    status, diverged_at, problem = _read_status(path)
-    odd = odd or problem
-    complete = iterations_of(config)
     if steps.size > complete:
-        odd = f"{path / METRICS}: {steps.size} iterations, expected at most {complete}"
-        raise UserError(odd)
+        raise UserError(f"{path / METRICS}: {steps.size} iterations, expected at most {complete}")
+    status, at, problem = _read_status(path)
+    odd = odd or problem
     state: State = "unfinished"
     if status == "diverged":
         state = "diverged"
@@ -171,35 +144,34 @@ def read_run(path: Path, sweep: Sweep | None = None) -> tuple[Run, str]:
             "finished; counted as unfinished"
         )
     evaluation, problem = _read_evaluation(path)
+    diverged_at = at if state == "diverged" else None
+    cell = None
+    if sweep is not None and root is not None and path.is_relative_to(root / RUNS):
+        cell = sweep.index_of(PurePosixPath(path.relative_to(root / RUNS).as_posix()), config)
     run = Run(
         path,
         config,
         state,
         scores,
-        diverged_at if state == "diverged" else None,
-        int((steps < (diverged_at or 0)).sum()) if state == "diverged" else None,
+        diverged_at,
+        None if diverged_at is None else int((steps < diverged_at).sum()),
         evaluation,
         sweep,
+        root,
+        cell,
     )
     return run, odd or problem
 
 
 @dataclass(frozen=True)
 class _Row:
-    """An iteration, as far as the report needs it."""
+    """An iteration, as far as its score goes."""
 
     step: float
     score: float | None = None
 
 
-@dataclass(frozen=True)
-class _Evaluation:
-    """An evaluation, as far as the report needs it."""
-
-    mean: float
-
-
-def _read_metrics(file: Path) -> tuple[Array, Array, str]:
+def _read_metrics(file: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
     """Steps and scores by iteration, and what is odd; an incomplete last line is left out."""
     if not file.exists():
         return np.empty(0), np.empty(0), f"{file}: not there, no iteration to show"
@@ -213,19 +185,19 @@ def _read_metrics(file: Path) -> tuple[Array, Array, str]:
     return steps, np.array(scores, float), ""
 
 
-def _read_status(run: Path) -> tuple[str, int | None, str]:
+def _read_status(run: Path) -> tuple[str, int, str]:
     try:
         found = read_status(run)
     except UserError as error:
-        return "", None, f"{error}; the run is counted as unfinished"
+        return "", 0, f"{error}; the run is counted as unfinished"
     if found is None:
-        return "", None, f"{run / STATUS}: not there; the run is counted as unfinished"
+        return "", 0, f"{run / STATUS}: not there; the run is counted as unfinished"
     return found.status, found.step, ""
 
 
 def _read_evaluation(run: Path) -> tuple[float | None, str]:
     try:
-        found: _Evaluation | None = read_if_there(run, EVALUATION, _Evaluation)
+        found: EvaluationFile | None = read_if_there(run, EVALUATION, EvaluationFile)
     except UserError as error:
         return None, str(error)
     return (None if found is None else found.mean), ""

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from movi.agents.options import MomentumDQN
 from movi.errors import UserError
-from movi.training.config import Config
-from movi.training.presets import PRESETS, preset_fields
+from movi.runs.config import Config
+from movi.runs.presets import PRESETS, preset_fields
 
 
 def config_of(preset, **fields):

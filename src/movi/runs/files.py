@@ -1,7 +1,21 @@
-"""What is in the files of a run and of a sweep, and their readers: light, for whoever only looks.
+"""A run directory: what is in its files, and their readers.
 
-The schemas of ``movi.reading``. Who writes these files is in ``run_directory`` and in
-``movi.sweeps``.
+config.json         the config, as it was given
+metrics.jsonl       one row per iteration, deterministic: equal runs have equal bytes
+evaluations.jsonl   one row per evaluation during the run, deterministic too
+timing.jsonl        one row per iteration: seconds and speeds
+events.out.*        the same metrics for TensorBoard
+versions.json       the versions that trained it, each with the step since which it did
+status.json         running, finished, diverged, interrupted or failed; the step; a message
+evaluation.json     the evaluation at the end
+agent.safetensors   the agent
+checkpoint/         the last two checkpoints: see docs/resume.md
+replay/             the replay, if the run has checkpoints
+lock                while a process has the run
+group.json          the seeds that were trained together in one program, if there are several
+extended.json       κ, of a run that was made longer
+
+The dataclasses are schemas of ``movi.reading``; ``movi.training.run_directory`` writes the files.
 """
 
 from dataclasses import asdict, dataclass
@@ -9,10 +23,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 from movi.errors import UserError
-from movi.reading import LARGE, LARGEST, checked, of_format, read, read_rows, text
-from movi.training.config import Config, upgraded
+from movi.reading import LARGE, LARGEST, read, read_rows, text
+from movi.runs.config import Config
 
-Status = Literal["running", "finished", "diverged", "interrupted", "failed"]
 CONFIG = "config.json"
 STATUS = "status.json"
 METRICS = "metrics.jsonl"
@@ -22,9 +35,10 @@ EVALUATIONS = "evaluations.jsonl"
 VERSIONS = "versions.json"
 GROUP = "group.json"
 EXTENDED = "extended.json"
-SWEEP_FILE = "sweep.json"
-SWEEP_FORMAT = 1
-LARGEST_SWEEP = 64 * 2**20
+
+Status = Literal["running", "finished", "diverged", "interrupted", "failed"]
+ENDED = ("finished", "diverged")
+"""The statuses of runs that have nothing left to do."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +54,8 @@ class StatusFile:
 class EvaluationFile:
     """The evaluation at the end of a run."""
 
+    mean: float
+    std: float
     returns: list[float]
     lengths: list[int]
 
@@ -88,33 +104,6 @@ class TimingRow:
     steps_per_second: float
 
 
-@dataclass(frozen=True)
-class CellFile:
-    """The runs of a variant on an environment."""
-
-    env: str
-    label: str
-    seeds: list[int]
-    config: dict[str, Any]
-    together: int | None = None
-
-
-@dataclass(frozen=True)
-class SweepFile:
-    """A matrix of runs, with the command and the version that made it."""
-
-    name: str
-    scale: str
-    command: str
-    version: str
-    cells: list[CellFile]
-
-    def __post_init__(self) -> None:
-        """Checks that there is something."""
-        if not self.cells:
-            raise UserError("cells: none, expected at least one")
-
-
 def holds_run(path: str | Path) -> bool:
     """Whether a directory is that of a run."""
     return (Path(path) / CONFIG).is_file()
@@ -154,15 +143,3 @@ def read_if_there(run: str | Path, name: str, expected: type[Any]) -> Any:
     file = Path(run) / name
     largest = LARGE if name == EVALUATION else LARGEST  # it has a number for every episode
     return read(file, expected, largest) if file.exists() else None
-
-
-def sweep_of(content: str, name: str) -> SweepFile:
-    """The content of the text of a ``sweep.json``."""
-    found: SweepFile = checked(of_format(content, SWEEP_FORMAT, name), SweepFile, name)
-    return found
-
-
-def cell_config(cell: CellFile, name: str) -> Config:
-    """The config of the first run of a cell."""
-    seed = cell.seeds[0] if cell.seeds else 0
-    return Config.from_dict(upgraded({**cell.config, "seed": seed}), name)

@@ -7,13 +7,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import synthetic_runs as synthetic
 from hypothesis import given
 from hypothesis import strategies as st
 
 from movi.errors import UserError
-from movi.reports.runs import find_runs, read_run, read_sweep
-from movi.training.config import FORMAT, Config
+from movi.runs.config import FORMAT, Config
+from movi.runs.finding import find_runs, read_run
+from movi.runs.sweep import read_sweep
+from tests.reports import synthetic_runs as synthetic
 
 CONFIG = Config("dqn", "CartPole-v1", steps=4_500, iteration_steps=1_000)
 
@@ -148,19 +149,29 @@ def test_a_link_back_is_not_followed(tmp_path: Path) -> None:
     assert len(find_runs(tmp_path).runs) == 1
 
 
-def test_a_sweep_names_its_runs_and_one_that_cannot_be_read_does_not_hide_them(
-    tmp_path: Path,
-) -> None:
+def test_a_sweep_names_the_runs_that_are_its_cells(tmp_path: Path) -> None:
+    other = CONFIG.replace(algorithm="momentum-dqn")
+    synthetic.write_sweep(tmp_path, [("plain", CONFIG, 2), ("mine β=0.5", other, 2)])
+    place = tmp_path / "runs" / "CartPole-v1" / "mine-beta-0.5"
+    for seed, changes in ((0, {}), (1, {"save_every": 7}), (2, {}), (3, {"gamma": 0.5})):
+        own = replace(other, seed=seed if seed < 3 else 1, **changes)
+        synthetic.write_run(place / f"seed-{seed}", own, [1.0])
+    synthetic.write_run(tmp_path / "runs" / "else" / "seed-0", CONFIG, [1.0])
+    runs = find_runs(tmp_path).runs
+    assert all(run.sweep is not None and run.sweep.runs == 4 for run in runs)
+    # Another rhythm of files is the same run; a seed or a discount that the matrix lacks is not.
+    assert [run.label for run in runs] == ["mine β=0.5", "mine β=0.5", None, None, None]
+    assert [run.cell for run in runs] == [1, 1, None, None, None]
+
+
+def test_a_sweep_that_cannot_be_read_does_not_hide_its_runs(tmp_path: Path) -> None:
     synthetic.write_sweep(tmp_path, [("my label", CONFIG, 2)])
-    synthetic.write_run(tmp_path / "runs" / "a" / "b" / "seed-1", replace(CONFIG, seed=1), [1.0])
-    run = find_runs(tmp_path).runs[0]
-    assert run.sweep is not None
-    assert (run.sweep.name, run.sweep.expected) == ("mine", 2)
-    assert list(run.sweep.labels.values()) == ["my label"]
+    synthetic.write_run(tmp_path / "runs" / "CartPole-v1" / "my-label" / "seed-0", CONFIG, [1.0])
+    assert find_runs(tmp_path).runs[0].label == "my label"
     data = json.loads((tmp_path / "sweep.json").read_text())
     (tmp_path / "sweep.json").write_text(json.dumps({**data, "format": 2}))
     found = find_runs(tmp_path)
-    assert found.runs[0].sweep is None
+    assert (found.runs[0].sweep, found.runs[0].root) == (None, None)
     assert "sweep.json: format 2, this version of movi reads 1" in found.problems[0]
     for wrong in ({"cells": 3}, {"cells": [3]}, {"cells": [{"config": {}}]}, {"name": 1}):
         (tmp_path / "sweep.json").write_text(json.dumps({**data, **wrong}))
@@ -168,13 +179,11 @@ def test_a_sweep_names_its_runs_and_one_that_cannot_be_read_does_not_hide_them(
             read_sweep(tmp_path)
 
 
-def test_the_file_of_a_real_sweep_is_understood(tmp_path: Path) -> None:
-    from movi.sweeps.files import write_sweep
-    from movi.sweeps.named import named_sweep
-
-    sweep = named_sweep("minatar", "quick")
-    write_sweep(tmp_path, sweep, "movi sweep minatar --scale quick")
-    read = read_sweep(tmp_path)
-    assert (read.name, read.scale, read.expected) == ("minatar", "quick", sweep.runs)
-    assert list(read.labels.values()) == [cell.label for cell in sweep.cells]
-    assert read.command == "movi sweep minatar --scale quick"
+def test_the_committed_evidence_is_read_run_by_run() -> None:
+    folder = Path(__file__).parents[2] / "evidence" / "runs" / "1-momentum"
+    found = find_runs(folder)
+    assert found.problems == ()
+    files = sorted(folder.glob("runs/*/*/seed-*/config.json"))
+    assert [run.path / "config.json" for run in found.runs] == files
+    for run in found.runs:  # of format 2, with the options of all algorithms among the fields
+        assert (run.state, run.label, run.scores.size) == ("finished", run.config.algorithm, 20)
