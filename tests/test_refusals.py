@@ -21,8 +21,8 @@ from movi.cli import main
 from movi.errors import UserError
 from movi.mdp.formats import load_mdp
 from movi.replay.ring import Damaged
-from movi.reports.references import read_reference
-from movi.reports.tables import read_table
+from movi.reports.deep.references import read_reference
+from movi.reports.tabular.tables import read_table
 from movi.runs.config import Config
 from movi.runs.lock import SWEEP_LOCK, Lock
 from movi.runs.sweep import to_json

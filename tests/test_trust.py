@@ -322,7 +322,7 @@ def test_the_name_of_a_sweep_is_a_label(tmp_path, name, monkeypatch, capsys):
     (inner / "mine.json").write_text(json.dumps(data))
     seen = []
     monkeypatch.setattr(
-        "movi.sweeps.drive.run_sweep", lambda sweep, out, **rest: seen.append(out) or []
+        "movi.sweeps.drive.run_sweep", lambda sweep, out, pool, **rest: seen.append(out) or []
     )
     status = main(["sweep", "mine.json", "--dry-run"])
     if status == 0:

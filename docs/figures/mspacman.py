@@ -14,7 +14,7 @@ from pathlib import Path
 
 import altair as alt
 
-from movi.reports.references import read_reference
+from movi.reports.deep.references import read_reference
 from movi.runs.files import read_config, read_metrics
 
 HERE = Path(__file__).parent

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from movi.reports.tables import (
+from movi.reports.tabular.tables import (
     ASSUMED,
     ONE_MORE,
     PRINTED,

@@ -159,9 +159,10 @@ def test_a_sweep_names_the_runs_that_are_its_cells(tmp_path: Path) -> None:
     synthetic.write_run(tmp_path / "runs" / "else" / "seed-0", CONFIG, [1.0])
     runs = find_runs(tmp_path).runs
     assert all(run.sweep is not None and run.sweep.runs == 4 for run in runs)
-    # Another rhythm of files is the same run; a seed or a discount that the matrix lacks is not.
-    assert [run.label for run in runs] == ["mine β=0.5", "mine β=0.5", None, None, None]
-    assert [run.cell for run in runs] == [1, 1, None, None, None]
+    # Files at other times are the same run; a seed or a discount that the matrix lacks is not. One
+    # that was put elsewhere is known by its config.
+    assert [run.label for run in runs] == ["mine β=0.5", "mine β=0.5", None, None, "plain"]
+    assert [run.cell for run in runs] == [1, 1, None, None, 0]
 
 
 def test_a_sweep_that_cannot_be_read_does_not_hide_its_runs(tmp_path: Path) -> None:

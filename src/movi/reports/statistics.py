@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from movi.errors import UserError
-from movi.reports.tables import Array
+from movi.reports.drawing.numbers import Array
 
 RESAMPLES = 10_000
 """Bootstrap samples behind an interval."""

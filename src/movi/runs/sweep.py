@@ -122,12 +122,16 @@ class Sweep:
     def index_of(self, place: PurePosixPath, config: Config) -> int | None:
         """The number of the cell that a run with this place below ``runs/`` belongs to.
 
-        None if there is no such cell, or if the run has another config than the cell's.
+        The one whose place it is; for a run that was put elsewhere, the first one with its config.
+        None if the config of neither is the run's.
         """
-        i = self._places.get(place.parent)
-        if i is None or config.seed not in self.cells[i].seeds:
-            return None
-        return None if changes(self.cells[i].config_of(config.seed), config) else i
+        own = self._places.get(place.parent)
+        for i in range(len(self.cells)) if own is None else [own]:
+            cell = self.cells[i]
+            ours = cell.env == config.env and config.seed in cell.seeds
+            if ours and not changes(cell.config_of(config.seed), config):
+                return i
+        return None
 
 
 def slug(label: str) -> str:

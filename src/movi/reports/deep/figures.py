@@ -1,0 +1,179 @@
+"""The paper's figures of deep agents (Section 7.2, appendix), each defined once.
+
+A function returns None when the results lack what it draws.
+"""
+
+from collections.abc import Sequence
+
+from movi.reports.deep.results import BASELINE, MOMENTUM, Results, Variant
+from movi.reports.drawing.bars import Bars, BarsFigure
+from movi.reports.drawing.panels import Panel, PanelsFigure, Trace
+from movi.reports.drawing.styles import PUBLISHED, Style
+from movi.reports.statistics import mean_and_deviation
+from movi.runs.sweep import slug
+
+LARGE = "SpaceInvaders"
+"""The game that the paper shows large; where it is absent, the first one."""
+
+
+def _trace(results: Results, game: str, variant: Variant) -> Trace | None:
+    cell = results.cells.get((game, variant.label))
+    if cell is None:
+        return None
+    mean, deviation = mean_and_deviation(cell.scores)
+    return Trace(variant.style, mean, deviation, cell.diverged)
+
+
+def _published(results: Results, game: str) -> list[Trace]:
+    """The reference's curves of a game, in grey, as far as ours go."""
+    reference = results.reference
+    if reference is None:
+        return []
+    traces = []
+    for name, look in zip(reference.variants, PUBLISHED * len(reference.variants)):
+        scores = reference.curves.get((game, name))
+        if scores is not None:
+            style = Style(f"{name} (published)", *look)
+            longest = max(c.scores.shape[1] for (g, _), c in results.cells.items() if g == game)
+            traces.append(Trace(style, mean_and_deviation(scores)[0][:longest]))
+    return traces
+
+
+def _panels(
+    results: Results, games: Sequence[str], variants: Sequence[Variant], *, overlay: bool = True
+) -> list[Panel]:
+    panels = []
+    for game in games:
+        traces = [_trace(results, game, variant) for variant in variants]
+        known = [trace for trace in traces if trace is not None and trace.mean.size]
+        if any((trace.mean == trace.mean).any() for trace in known):  # something that is not NaN
+            panels.append(Panel(game, (*known, *(_published(results, game) if overlay else ()))))
+    return panels
+
+
+def _note(results: Results, labels: Sequence[str]) -> str:
+    unfinished = sum(results.count(label)[2] for label in labels)
+    if not unfinished:
+        return ""
+    return "Where runs are not finished, the mean is over those that have got so far."
+
+
+def curves(results: Results) -> PanelsFigure | None:
+    """Appendix, "All averaged training scores …": every game, every algorithm."""
+    variants = [variant for variant in results.variants if variant.main]
+    panels = _panels(results, results.games, variants)
+    if not panels:
+        return None
+    one = len(panels) == 1
+    return PanelsFigure(
+        name=f"{results.name}-curves",
+        title=f"Learning curves: {panels[0].title}" if one else "Learning curves, game by game",
+        subtitle="training score, mean ± standard deviation over seeds",
+        panels=tuple(panels),
+        note=_note(results, [variant.label for variant in variants]),
+    )
+
+
+def one_game(results: Results, game: str | None = None) -> PanelsFigure | None:
+    """Section 7.2, "Scores obtained on SpaceInvaders by DQN and Momentum-DQN"."""
+    main = [variant for variant in results.variants if variant.main]
+    pair = [
+        next((variant for variant in main if variant.algorithm == algorithm), None)
+        for algorithm in (BASELINE, MOMENTUM)
+    ]
+    shown = [variant for variant in pair if variant is not None] if all(pair) else main[:2]
+    if len(results.games) < 2 or len(shown) < 2:
+        return None
+    known = [g for g in results.games if all((g, v.label) in results.cells for v in shown)]
+    if not known:
+        return None
+    chosen = game if game in known else LARGE if LARGE in known else known[0]
+    panels = _panels(results, [chosen], shown)
+    if not panels:
+        return None
+    names = " and ".join(variant.style.label for variant in shown)
+    return PanelsFigure(
+        name=f"{results.name}-one-game",
+        title=f"{names} on {chosen}",
+        subtitle="training score, mean ± standard deviation over seeds",
+        panels=tuple(panels),
+        note=_note(results, [variant.label for variant in shown]),
+    )
+
+
+def compared(results: Results) -> list[Variant]:
+    """The main variants that have a comparison with a baseline."""
+    return [v for v in results.variants if v.main and v.label in results.comparisons]
+
+
+def _bars(results: Results, variant: Variant, *, with_mean: bool) -> Bars:
+    comparison = results.comparisons[variant.label]
+    diverged = {
+        game
+        for (game, label), cell in results.cells.items()
+        if label == variant.label and cell.diverged
+    }
+    mean = comparison.mean.value if with_mean and len(comparison.games) > 1 else None
+    return Bars(variant.style, comparison.games, mean, frozenset(diverged))
+
+
+def improvement(results: Results, label: str) -> BarsFigure | None:
+    """Section 7.2, "Normalized improvement of … over DQN"; None for a single game."""
+    comparison = results.comparisons.get(label)
+    if comparison is None or len(comparison.games) < 2:
+        return None
+    variant = results.variant(label)
+    baseline = results.baseline_of(label)
+    return BarsFigure(
+        name=f"{results.name}-improvement-{slug(label)[:60]}",
+        title=f"Normalised improvement of {variant.style.label} over {baseline}",
+        subtitle="by the area under the training curve",
+        bars=(_bars(results, variant, with_mean=True),),
+        note=_left_out(comparison.undefined),
+        y_title="normalised improvement",
+    )
+
+
+def _left_out(undefined: Sequence[str]) -> str:
+    if not undefined:
+        return ""
+    return f"Without {', '.join(undefined)}: the baseline's area is 0 there."
+
+
+def joint(results: Results) -> BarsFigure | None:
+    """Appendix, "AUC improvement over DQN of Momentum-DQN, DSQL and DDPP"."""
+    variants = compared(results)
+    if not variants or (len(variants) == 1 and len(results.games) > 1):
+        return None
+    baselines = {results.baseline_of(variant.label) for variant in variants}
+    over = baselines.pop() if len(baselines) == 1 else "the DQN of the same settings"
+    undefined = [g for v in variants for g in results.comparisons[v.label].undefined]
+    return BarsFigure(
+        name=f"{results.name}-improvements",
+        title=f"Improvement over {over}",
+        subtitle="normalised, by the area under the training curve",
+        bars=tuple(_bars(results, variant, with_mean=False) for variant in variants),
+        note=_left_out(list(dict.fromkeys(undefined))),
+        y_title="normalised improvement",
+    )
+
+
+def influence_of_beta(results: Results) -> PanelsFigure | None:
+    """Appendix, "Influence of β": Momentum-DQN with other schedules of β, and DQN."""
+    momentum = [variant for variant in results.variants if variant.algorithm == MOMENTUM]
+    others = [variant for variant in momentum if not variant.main]
+    if not others:
+        return None
+    games = [g for g in results.games if any((g, v.label) in results.cells for v in others)]
+    baseline = [v for v in results.variants if v.algorithm == BASELINE][:1]
+    by_beta = sorted(momentum, key=lambda v: (v.beta is not None, v.beta or 0.0))
+    panels = _panels(results, games, [*baseline, *by_beta], overlay=False)
+    if not panels:
+        return None
+    return PanelsFigure(
+        name=f"{results.name}-beta",
+        title="Influence of β",
+        subtitle="training score of Momentum-DQN, mean ± standard deviation over seeds",
+        panels=tuple(panels),
+        note=_note(results, [variant.label for variant in momentum]),
+    )
