@@ -63,7 +63,6 @@ class Part:
     """A figure with what is said about it."""
 
     figure: Figure
-    """What is drawn."""
     verdicts: tuple[Verdict | Finding, ...]
     """The paper's claims, judged; and what else is seen, described."""
 
@@ -83,7 +82,6 @@ class Chapter:
     """A section with its data: what the page shows, before it is HTML."""
 
     section: Section
-    """What was declared."""
     loaded: Loaded | None = None
     """Its data, if they are there and good."""
     parts: tuple[Part, ...] = ()

@@ -5,7 +5,7 @@ there are none), and its figures, each with the verdicts that belong to it.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,10 +21,8 @@ class PageTable:
 
     caption: str
     """What it shows."""
-    header: tuple[str, ...]
-    """The columns."""
-    rows: tuple[tuple[str | int | Path, ...], ...]
-    """The cells; a path becomes a link."""
+    rows: Sequence[Mapping[str, str | int | Path]]
+    """By column, the same in every row; a path becomes a link."""
     folded: bool = False
     """Shown when asked for."""
 
@@ -34,17 +32,13 @@ class Provenance:
     """What made a results file: the JSON beside it."""
 
     command: str = ""
-    """The command line."""
     config: Mapping[str, Any] = field(default_factory=dict)
     """Every setting, possibly nested."""
     seed: int | None = None
-    """The seed of all randomness."""
     version: str = ""
-    """This package's version."""
+    """This package's; ``versions`` are of what it ran on."""
     versions: Mapping[str, str] = field(default_factory=dict)
-    """Versions of what it ran on."""
     seconds: float | None = None
-    """How long it took."""
 
     @property
     def rows(self) -> list[tuple[str, object]]:
@@ -107,7 +101,6 @@ class Section:
     name: str
     """Its anchor."""
     title: str
-    """Its heading."""
     intro: str
     """What it is about, in a sentence or two."""
     made_by: str

@@ -138,7 +138,7 @@ def test_other_settings_are_no_baseline(tmp_path: Path) -> None:
     synthetic.write_run(tmp_path / "m", other, [4.0] * 5)
     results = only(tmp_path)
     assert results.comparisons == {}
-    verdict = improves(results, results.variants[1].label)
+    verdict = improves(results, results.series[1].label)
     assert isinstance(verdict, Verdict)
     assert verdict.confirmed is None
     assert verdict.seen == "There is no DQN run with the same settings that has ended."
@@ -153,7 +153,7 @@ def test_sweeps_and_suites_are_kept_apart_and_copies_count_once(tmp_path: Path) 
     synthetic.write_run(tmp_path / "c", atari, [1.0] * synthetic.ITERATIONS)
     results, odd = results_of(find_runs(tmp_path).runs)
     assert [own.name for own in results] == ["gymnasium", "one", "atari"]
-    assert results[1].variants[0].label == "mine"
+    assert results[1].series[0].label == "mine"
     assert len(odd) == 1
     assert "counted once" in odd[0]
 
@@ -163,7 +163,7 @@ def test_sweeps_and_suites_are_kept_apart_and_copies_count_once(tmp_path: Path) 
 
 def test_the_known_improvements_of_twenty_games_are_found(atari: Results) -> None:
     assert atari.games == GAMES
-    assert [variant.label for variant in atari.variants] == list(DEEP)
+    assert [series.label for series in atari.series] == list(DEEP)
     momentum, sql = (atari.comparisons[name] for name in ("momentum-dqn", "deep-sql"))
     for comparison, known in ((momentum, synthetic.MOMENTUM), (sql, synthetic.SQL)):
         found = {game: estimate.value for game, estimate in comparison.games.items()}
@@ -292,7 +292,7 @@ def test_an_algorithm_has_the_look_of_its_scheme() -> None:
 
 def test_the_influence_of_beta(tmp_path: Path) -> None:
     results = only(synthetic.write_betas(tmp_path))
-    main = [variant.label for variant in results.variants if variant.main]
+    main = [series.label for series in results.series if variant.main]
     assert main == ["dqn", "momentum-dqn"]
     figure = deep_figures.influence_of_beta(results)
     assert figure is not None

@@ -130,7 +130,7 @@ def test_everything_from_runs_is_escaped(tmp_path: Path) -> None:
     chapters = read_chapters(tmp_path)
     assert [len(chapter.parts) for chapter in chapters[-2:]] == [2, 1]
     assert f"sweep {evil}" in chapters[-1].section.title
-    assert chapters[-1].loaded.data.variants[0].label == evil
+    assert chapters[-1].loaded.data.series[0].label == evil
     text = render(chapters, tmp_path).replace(page_libraries(), "")
     assert "<img" not in text
     assert "&lt;/script&gt;&lt;img src=x onerror=" in text

@@ -69,16 +69,16 @@ def test_the_plain_evaluation_is_described_and_not_judged(data: Family) -> None:
     assert "MoVI's loss ends at" in said.seen
 
 
-def test_the_heat_map_has_a_cell_for_every_pair_with_its_late_mean(data: Family) -> None:
+def test_the_heat_map_has_a_tile_for_every_pair_with_its_late_mean(data: Family) -> None:
     figure = part.grid(data)
     assert figure is not None
-    assert len(figure.cells) == len(data.where("regularised")) + len(data.where("plain"))
+    assert len(figure.tiles) == len(data.where("regularised")) + len(data.where("plain"))
     key = Member("md-vi", "plain", 0.1, 0.001)
     late = data.members[key].mean[data.iteration > data.iteration[-1] / 2].mean()
-    (cell,) = (
-        c for c in figure.cells if (c.panel, c.x, c.y) == ("plain evaluation", "0.1", "0.001")
+    (tile,) = (
+        c for c in figure.tiles if (c.panel, c.x, c.y) == ("plain evaluation", "0.1", "0.001")
     )
-    assert cell.value == pytest.approx(late)
+    assert tile.value == pytest.approx(late)
     svg = Picture(figure).svg
     assert f"{late:.2g}" in svg
     assert "http://" not in svg.replace("http://www.w3.org", "")

@@ -51,7 +51,7 @@ def test_what_was_written_is_read_back(tmp_path: Path) -> None:
             assert list(read_part.mean) == [0, 1, 2, 5, 10]
             np.testing.assert_array_equal(read_part.mean[10], part.mean[10])
             np.testing.assert_array_equal(read_part.std[2], part.std[2])
-            assert read_part.settled == part.settled
+            assert read_part.proven == part.proven
 
     synthetic.write_bounds(tmp_path / "bounds.csv", synthetic.bounds(5))
     assert read_bounds(tmp_path / "bounds.csv").columns["supremum"].shape == (5,)

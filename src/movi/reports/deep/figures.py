@@ -4,8 +4,9 @@ A function returns None when the results lack what it draws.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 
-from movi.reports.deep.results import BASELINE, MOMENTUM, Results, Variant
+from movi.reports.deep.results import BASELINE, MOMENTUM, Results, Series
 from movi.reports.drawing.bars import Bars, BarsFigure
 from movi.reports.drawing.panels import Panel, PanelsFigure, Trace
 from movi.reports.drawing.styles import PUBLISHED, Style
@@ -16,7 +17,7 @@ LARGE = "SpaceInvaders"
 """The game that the paper shows large; where it is absent, the first one."""
 
 
-def _trace(results: Results, game: str, variant: Variant) -> Trace | None:
+def _trace(results: Results, game: str, variant: Series) -> Trace | None:
     cell = results.cells.get((game, variant.label))
     if cell is None:
         return None
@@ -40,73 +41,68 @@ def _published(results: Results, game: str) -> list[Trace]:
 
 
 def _panels(
-    results: Results, games: Sequence[str], variants: Sequence[Variant], *, overlay: bool = True
+    results: Results, games: Sequence[str], shown: Sequence[Series], *, overlay: bool
 ) -> list[Panel]:
     panels = []
     for game in games:
-        traces = [_trace(results, game, variant) for variant in variants]
+        traces = [_trace(results, game, series) for series in shown]
         known = [trace for trace in traces if trace is not None and trace.mean.size]
         if any((trace.mean == trace.mean).any() for trace in known):  # something that is not NaN
             panels.append(Panel(game, (*known, *(_published(results, game) if overlay else ()))))
     return panels
 
 
-def _note(results: Results, labels: Sequence[str]) -> str:
-    unfinished = sum(results.count(label)[2] for label in labels)
-    if not unfinished:
-        return ""
-    return "Where runs are not finished, the mean is over those that have got so far."
+def _learning_curves(
+    results: Results, name: str, title: str, games: Sequence[str], shown: Sequence[Series]
+) -> PanelsFigure | None:
+    panels = _panels(results, games, shown, overlay=name != "beta")
+    if not panels:
+        return None
+    unfinished = any(results.count(series.label)[2] for series in shown)
+    note = "Where runs are not finished, the mean is over those that have got so far."
+    whose = "training score of Momentum-DQN" if name == "beta" else "training score"
+    return PanelsFigure(
+        name=f"{results.name}-{name}",
+        title=title,
+        subtitle=f"{whose}, mean ± standard deviation over seeds",
+        panels=tuple(panels),
+        note=note if unfinished else "",
+    )
 
 
 def curves(results: Results) -> PanelsFigure | None:
     """Appendix, "All averaged training scores …": every game, every algorithm."""
-    variants = [variant for variant in results.variants if variant.main]
-    panels = _panels(results, results.games, variants)
-    if not panels:
-        return None
-    one = len(panels) == 1
-    return PanelsFigure(
-        name=f"{results.name}-curves",
-        title=f"Learning curves: {panels[0].title}" if one else "Learning curves, game by game",
-        subtitle="training score, mean ± standard deviation over seeds",
-        panels=tuple(panels),
-        note=_note(results, [variant.label for variant in variants]),
+    shown = [series for series in results.series if series.main]
+    figure = _learning_curves(
+        results, "curves", "Learning curves, game by game", results.games, shown
     )
+    if figure is None or len(figure.panels) > 1:
+        return figure
+    return replace(figure, title=f"Learning curves: {figure.panels[0].title}")
 
 
 def one_game(results: Results, game: str | None = None) -> PanelsFigure | None:
     """Section 7.2, "Scores obtained on SpaceInvaders by DQN and Momentum-DQN"."""
-    main = [variant for variant in results.variants if variant.main]
+    main = [series for series in results.series if series.main]
     pair = [
-        next((variant for variant in main if variant.algorithm == algorithm), None)
+        next((series for series in main if series.algorithm == algorithm), None)
         for algorithm in (BASELINE, MOMENTUM)
     ]
-    shown = [variant for variant in pair if variant is not None] if all(pair) else main[:2]
-    if len(results.games) < 2 or len(shown) < 2:
-        return None
-    known = [g for g in results.games if all((g, v.label) in results.cells for v in shown)]
-    if not known:
+    shown = [series for series in pair if series is not None] if all(pair) else main[:2]
+    known = [g for g in results.games if all((g, s.label) in results.cells for s in shown)]
+    if len(results.games) < 2 or len(shown) < 2 or not known:
         return None
     chosen = game if game in known else LARGE if LARGE in known else known[0]
-    panels = _panels(results, [chosen], shown)
-    if not panels:
-        return None
-    names = " and ".join(variant.style.label for variant in shown)
-    return PanelsFigure(
-        name=f"{results.name}-one-game",
-        title=f"{names} on {chosen}",
-        subtitle="training score, mean ± standard deviation over seeds",
-        panels=tuple(panels),
-        note=_note(results, [variant.label for variant in shown]),
-    )
+    title = f"{' and '.join(series.style.label for series in shown)} on {chosen}"
+    return _learning_curves(results, "one-game", title, [chosen], shown)
 
 
-def compared(results: Results) -> list[Variant]:
+def compared(results: Results) -> list[Series]:
     """The main variants that have a comparison with a baseline."""
-    return [v for v in results.variants if v.main and v.label in results.comparisons]
+    return [v for v in results.series if v.main and v.label in results.comparisons]
 
 
-def _bars(results: Results, variant: Variant, *, with_mean: bool) -> Bars:
+def _bars(results: Results, variant: Series, *, with_mean: bool) -> Bars:
     comparison = results.comparisons[variant.label]
     diverged = {
         game
@@ -122,7 +118,7 @@ def improvement(results: Results, label: str) -> BarsFigure | None:
     comparison = results.comparisons.get(label)
     if comparison is None or len(comparison.games) < 2:
         return None
-    variant = results.variant(label)
+    variant = results.labelled(label)
     baseline = results.baseline_of(label)
     return BarsFigure(
         name=f"{results.name}-improvement-{slug(label)[:60]}",
@@ -160,20 +156,11 @@ def joint(results: Results) -> BarsFigure | None:
 
 def influence_of_beta(results: Results) -> PanelsFigure | None:
     """Appendix, "Influence of β": Momentum-DQN with other schedules of β, and DQN."""
-    momentum = [variant for variant in results.variants if variant.algorithm == MOMENTUM]
-    others = [variant for variant in momentum if not variant.main]
+    momentum = [series for series in results.series if series.algorithm == MOMENTUM]
+    others = [series for series in momentum if not series.main]
+    games = [g for g in results.games if any((g, s.label) in results.cells for s in others)]
+    baseline = [series for series in results.series if series.algorithm == BASELINE][:1]
+    by_beta = sorted(momentum, key=lambda s: (s.beta is not None, s.beta or 0.0))
     if not others:
         return None
-    games = [g for g in results.games if any((g, v.label) in results.cells for v in others)]
-    baseline = [v for v in results.variants if v.algorithm == BASELINE][:1]
-    by_beta = sorted(momentum, key=lambda v: (v.beta is not None, v.beta or 0.0))
-    panels = _panels(results, games, [*baseline, *by_beta], overlay=False)
-    if not panels:
-        return None
-    return PanelsFigure(
-        name=f"{results.name}-beta",
-        title="Influence of β",
-        subtitle="training score of Momentum-DQN, mean ± standard deviation over seeds",
-        panels=tuple(panels),
-        note=_note(results, [variant.label for variant in momentum]),
-    )
+    return _learning_curves(results, "beta", "Influence of β", games, [*baseline, *by_beta])

@@ -36,8 +36,8 @@ from movi.reports.deep.naming import (
     usual,
 )
 from movi.reports.deep.references import Reference
-from movi.reports.deep.results import BASELINE, MOMENTUM, Cell, Results, Variant
-from movi.reports.drawing.numbers import Array
+from movi.reports.deep.results import BASELINE, MOMENTUM, GameScores, Results, Series
+from movi.reports.drawing.numbers import Array, span
 from movi.reports.drawing.styles import DEEP, FURTHER, Style
 from movi.runs.config import SHARED, Config
 from movi.runs.finding import Run
@@ -122,18 +122,18 @@ def _results(suite: str, cells: Labelled, reference: Reference | None) -> Result
     if suite == "Atari" and reference is not None:
         lengths = [config.iteration_steps for config in configs.values()]
         if set(lengths) == {PUBLISHED_STEPS}:
-            laid_over = _matched(reference, games)
+            laid_over = reference.of_games(games)
         else:
             notes += (
                 "The published curves are not laid over: their iterations have "
-                f"{PUBLISHED_STEPS:,} steps, these {_span(lengths)}.",
+                f"{PUBLISHED_STEPS:,} steps, these {span(lengths)}.",
             )
     return Results(
         name=name,
         title=title,
         suite=suite,
         games=games,
-        variants=_variants(configs),
+        series=_series(configs),
         cells={key: _cell(own, _lowest(key[0], cells)) for key, own in cells.items()},
         baselines=_baselines(configs),
         protocol=_protocol(suite, cells),
@@ -152,10 +152,10 @@ def _lowest(game: str, cells: Labelled) -> float:
     return float(np.min(known)) if known.size else np.nan
 
 
-def _cell(runs: Sequence[Run], lowest: float) -> Cell:
+def _cell(runs: Sequence[Run], lowest: float) -> GameScores:
     scores = np.stack([counted(run, lowest) for run in runs])
     ended = np.array([run.state != "unfinished" for run in runs]) & ~np.isnan(scores).any(1)
-    return Cell(
+    return GameScores(
         scores,
         ended,
         tuple(run.diverged_in for run in runs if run.diverged_in is not None),
@@ -176,7 +176,7 @@ def counted(run: Run, lowest: float) -> Array:
     return scores
 
 
-def _variants(configs: Mapping[tuple[str, str], Config]) -> tuple[Variant, ...]:
+def _series(configs: Mapping[tuple[str, str], Config]) -> tuple[Series, ...]:
     first: dict[str, Config] = {}
     for (_, label), config in configs.items():
         first.setdefault(label, config)
@@ -200,7 +200,7 @@ def _variants(configs: Mapping[tuple[str, str], Config]) -> tuple[Variant, ...]:
         look = (style.colour, style.dash) if plain and style is not None else next(looks)
         own = label != principal[algorithm] and algorithm == MOMENTUM
         found.append(
-            Variant(
+            Series(
                 label,
                 algorithm,
                 Style(text, *look),
@@ -250,20 +250,15 @@ def _baselines(configs: Mapping[tuple[str, str], Config]) -> dict[tuple[str, str
     return found
 
 
-def _span(values: Sequence[int]) -> str:
-    low, high = min(values), max(values)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
-
-
 def _protocol(suite: str, cells: Labelled) -> str:
     configs = [run.config for own in cells.values() for run in own]
     presets = list(dict.fromkeys(config.preset for config in configs))
-    seeds = _span([len(own) for own in cells.values()])
+    seeds = span([len(own) for own in cells.values()])
     parts = [
         f"{'preset' if len(presets) == 1 else 'presets'} {', '.join(presets)}",
-        f"{_span([config.steps for config in configs])} agent steps a run, in "
-        f"{_span([config.iterations for config in configs])} iterations of "
-        f"{_span([config.iteration_steps for config in configs])}",
+        f"{span([config.steps for config in configs])} agent steps a run, in "
+        f"{span([config.iterations for config in configs])} iterations of "
+        f"{span([config.iteration_steps for config in configs])}",
         f"{seeds} {'seed' if seeds == '1' else 'seeds'} of each algorithm on each game",
         STICKY.get(suite, "no sticky actions"),
         "training scores (mean raw score of the episodes that ended in an iteration)",
@@ -307,54 +302,3 @@ def _notes(runs: Sequence[Run], sweep: Sweep | None) -> tuple[str, ...]:
 
 def _runs(count: int) -> str:
     return f"{count} run" if count == 1 else f"{count} runs"
-
-
-def _matched(reference: Reference, games: Sequence[str]) -> Reference | None:
-    """The curves of these games, under their names here."""
-    names = {game.lower(): game for game in games}
-    curves = {
-        (names[game.lower()], variant): scores
-        for (game, variant), scores in reference.curves.items()
-        if game.lower() in names
-    }
-    return Reference(reference.name, curves) if curves else None
-
-
-def published_results(reference: Reference) -> Results | None:
-    """The variants of published curves against each other; None if there is only one.
-
-    The baseline is the variant called DQN, or else the first.
-    """
-    names = reference.variants
-    if len(names) < 2:
-        return None
-    baseline = next((name for name in names if name.lower() == BASELINE), names[0])
-    order = (baseline, *(name for name in names if name != baseline))
-    known = {game.lower(): game for game in GAMES}
-    cells: dict[tuple[str, str], Cell] = {}
-    for (game, variant), scores in reference.curves.items():
-        complete = np.asarray(~np.isnan(scores).any(1))
-        cells[known.get(game.lower(), game), variant] = Cell(scores, complete)
-    games = sorted(
-        dict.fromkeys(game for game, _ in cells),
-        key=lambda game: (GAMES.index(game) if game in GAMES else len(GAMES), game),
-    )
-    looks = (DEEP[BASELINE], DEEP[MOMENTUM], *(Style("", *look) for look in FURTHER))
-    return Results(
-        name="published",
-        title="Published curves against each other",
-        suite="Atari",
-        games=tuple(games),
-        variants=tuple(
-            Variant(name, name, Style(name, look.colour, look.dash))
-            for name, look in zip(order, looks)
-        ),
-        cells=cells,
-        baselines={key: baseline for key in cells if key[1] != baseline},
-        protocol=(
-            f"Published training scores, from {reference.name}: "
-            f"{_span([cell.scores.shape[0] for cell in cells.values()])} runs of each variant on "
-            f"each game, {_span([cell.scores.shape[1] for cell in cells.values()])} iterations. "
-            "Where lengths differ, the iterations that both have are compared."
-        ),
-    )

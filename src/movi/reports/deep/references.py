@@ -36,14 +36,19 @@ class Reference:
     """By game and variant: scores [runs, iterations]; NaN where a run has no value."""
 
     @property
-    def games(self) -> tuple[str, ...]:
-        """In the file's order."""
-        return tuple(dict.fromkeys(game for game, _ in self.curves))
-
-    @property
     def variants(self) -> tuple[str, ...]:
         """In the file's order."""
         return tuple(dict.fromkeys(variant for _, variant in self.curves))
+
+    def of_games(self, games: Sequence[str]) -> "Reference | None":
+        """The curves of these games, under these names; None if there are none."""
+        names = {game.lower(): game for game in games}
+        curves = {
+            (names[game.lower()], variant): scores
+            for (game, variant), scores in self.curves.items()
+            if game.lower() in names
+        }
+        return Reference(self.name, curves) if curves else None
 
 
 def read_references(files: Sequence[Path]) -> Reference | None:

@@ -20,8 +20,8 @@ MOMENTUM = "momentum-dqn"
 
 
 @dataclass(frozen=True)
-class Cell:
-    """The runs of a variant on a game."""
+class GameScores:
+    """The runs of a series on a game."""
 
     scores: Array
     """[runs, iterations], by ``gathering``'s rules; NaN where an unfinished run has not been."""
@@ -39,7 +39,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Variant:
+class Series:
     """An algorithm with its settings: one curve in every figure."""
 
     label: str
@@ -68,9 +68,9 @@ class Results:
     """Atari, MinAtar, gymnax, or Gymnasium."""
     games: tuple[str, ...]
     """In order."""
-    variants: tuple[Variant, ...]
+    series: tuple[Series, ...]
     """In order."""
-    cells: Mapping[tuple[str, str], Cell]
+    cells: Mapping[tuple[str, str], GameScores]
     """By game and label."""
     baselines: Mapping[tuple[str, str], str]
     """By game and label: the label that it is compared with."""
@@ -85,34 +85,34 @@ class Results:
     notes: tuple[str, ...] = ()
     """What a reader must know beside the rules."""
 
-    def variant(self, label: str) -> Variant:
-        """The variant with a label."""
-        return next(variant for variant in self.variants if variant.label == label)
+    def labelled(self, label: str) -> Series:
+        """The series with a label."""
+        return next(own for own in self.series if own.label == label)
 
     @cached_property
     def comparisons(self) -> dict[str, Comparison]:
         """By label: against its baseline, over the games where both have runs that ended."""
         found = {}
-        for variant in self.variants:
+        for series in self.series:
             ours, theirs = {}, {}
             for game in self.games:
-                baseline = self.baselines.get((game, variant.label))
+                baseline = self.baselines.get((game, series.label))
                 own, other = (
-                    self.cells.get((game, name)) for name in (variant.label, baseline or "")
+                    self.cells.get((game, name)) for name in (series.label, baseline or "")
                 )
                 if own is not None and other is not None and own.ended.any() and other.ended.any():
                     ours[game], theirs[game] = _areas_in_common(own, other)
             if any(areas.mean() != 0 for areas in theirs.values()):
-                found[variant.label] = compare(ours, theirs)
+                found[series.label] = compare(ours, theirs)
         return found
 
     def baseline_of(self, label: str) -> str:
-        """What a variant is compared with, in a word."""
+        """What a series is compared with, in a word."""
         names = [self.baselines[key] for key in self.baselines if key[1] == label]
-        return self.variant(names[0]).style.label if names else "DQN"
+        return self.labelled(names[0]).style.label if names else "DQN"
 
     def count(self, label: str) -> tuple[int, int, int]:
-        """Runs of a variant: all, diverged, unfinished."""
+        """Runs of a series: all, diverged, unfinished."""
         cells = [cell for (_, own), cell in self.cells.items() if own == label]
         return (
             sum(cell.ended.size for cell in cells),
@@ -121,7 +121,7 @@ class Results:
         )
 
 
-def _areas_in_common(ours: Cell, theirs: Cell) -> tuple[Array, Array]:
+def _areas_in_common(ours: GameScores, theirs: GameScores) -> tuple[Array, Array]:
     """Areas of the runs that ended, over the iterations that both have."""
     common = min(ours.scores.shape[1], theirs.scores.shape[1])
     return auc(ours.scores[ours.ended, :common]), auc(theirs.scores[theirs.ended, :common])

@@ -4,14 +4,15 @@ Unlike the tabular sections it cannot be written down beforehand: which games an
 is the folder's choice.
 """
 
-from collections.abc import Sequence
+import itertools
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from movi.errors import UserError
 from movi.reports.deep import figures, verdicts
-from movi.reports.deep.gathering import published_results, results_of
+from movi.reports.deep.gathering import results_of
+from movi.reports.deep.published import published_results
 from movi.reports.deep.references import Reference
 from movi.reports.deep.results import Results
 from movi.reports.deep.verdicts import CLAIMS, probability
@@ -35,6 +36,8 @@ PUBLISHED = (
     "The same comparison for curves that others have published: what a change of optimiser or "
     "network alone amounts to, as a yardstick for the improvements above."
 )
+ABSENT = Section("deep", "Deep agents", INTRO, MADE_BY, lambda directory: None, ())
+"""The section of a folder without runs."""
 
 
 def deep_sections(
@@ -53,21 +56,10 @@ def deep_sections(
     games = list(dict.fromkeys(name for own in shown for name in own.games))
     if game is not None and game not in games:
         raise UserError(f"game: {game!r}, expected one of {', '.join(games) or 'none: no runs'}")
-    sections = [_section(own, INTRO, game) for own in results] or [_absent()]
+    sections = [_section(own, INTRO, game) for own in results] or [ABSENT]
     if published is not None:
         sections.append(_section(published, PUBLISHED, game))
     return tuple(sections), problems
-
-
-def _absent() -> Section:
-    return Section(
-        name="deep",
-        title="Deep agents",
-        intro=INTRO,
-        made_by=MADE_BY,
-        load=lambda directory: None,
-        entries=(),
-    )
 
 
 def _section(results: Results, intro: str, game: str | None) -> Section:
@@ -83,27 +75,26 @@ def _section(results: Results, intro: str, game: str | None) -> Section:
 
 def _entries(results: Results, game: str | None) -> tuple[Entry, ...]:
     judged = {
-        variant.label: partial(verdicts.improves, label=variant.label)
-        for variant in results.variants
-        if variant.main and variant.algorithm in CLAIMS
+        series.label: partial(verdicts.improves, label=series.label)
+        for series in results.series
+        if series.main and series.algorithm in CLAIMS
     }
-    alone = {
-        variant.label
-        for variant in figures.compared(results)
-        if figures.improvement(results, variant.label) is not None
-    }
+    alone = [
+        series.label
+        for series in figures.compared(results)
+        if figures.improvement(results, series.label) is not None
+    ]
     rest = tuple(judge for label, judge in judged.items() if label not in alone)
     has_joint = figures.joint(results) is not None
     return (
         Entry(figures.curves, () if has_joint else rest),
-        Entry(partial(figures.one_game, game=game), ()),
+        Entry(partial(figures.one_game, game=game)),
         *(
             Entry(
-                partial(figures.improvement, label=variant.label),
-                (judged[variant.label],) if variant.label in judged else (),
+                partial(figures.improvement, label=label),
+                (judged[label],) if label in judged else (),
             )
-            for variant in figures.compared(results)
-            if variant.label in alone
+            for label in alone
         ),
         Entry(figures.joint, rest),
         Entry(figures.influence_of_beta, verdicts.about_beta(results)),
@@ -116,119 +107,96 @@ def _loaded(results: Results) -> Loaded:
         more = f", nor in {others} more" if others else ""
         raise UserError(f"{first}: no iteration completed yet{more}")
     root = results.runs[0].root if results.runs else None
+    tables = (
+        PageTable("Improvements over all games, with 95 % intervals", _improvements(results)),
+        PageTable("Scores, game by game", _scores(results), folded=True),
+        PageTable("The runs", [_listed(run) for run in results.runs], folded=True),
+    )
     return Loaded(
         results,
         () if root is None else (root / SWEEP_FILE,),
         _provenance(results) if results.runs else None,
         notes=(f"Protocol: {results.protocol}", *results.notes),
-        tables=tuple(table for table in (_summary(results), _scores(results)) if table.rows)
-        + ((_run_list(results.runs),) if results.runs else ()),
+        tables=tuple(table for table in tables if table.rows),
     )
 
 
 def _provenance(results: Results) -> Provenance:
     """The command and version of a sweep; and the settings that all runs share."""
     configs = [run.config for run in results.runs]
-    names = [name for name in configs[0].__dataclass_fields__ if name != "seed"]
-    shared = {
-        name: getattr(configs[0], name)
-        for name in names
-        if len({str(getattr(config, name)) for config in configs}) == 1
-    }
-    settings: dict[str, Any] = {
-        name: list(value) if isinstance(value, tuple) else value for name, value in shared.items()
-    }
-    seeds = sorted({config.seed for config in configs})
-    settings["seeds"] = ", ".join(map(str, seeds))
+    settings: dict[str, Any] = {}
+    for name in configs[0].__dataclass_fields__:
+        values = [getattr(config, name) for config in configs]
+        if name != "seed" and len(set(map(str, values))) == 1:
+            settings[name] = list(values[0]) if isinstance(values[0], tuple) else values[0]
+    settings["seeds"] = ", ".join(map(str, sorted({config.seed for config in configs})))
     if results.sweep is None:
         return Provenance(config=settings)
     return Provenance(command=results.sweep.command, config=settings, version=results.sweep.version)
 
 
-def _summary(results: Results) -> PageTable:
+def _improvements(results: Results) -> list[dict[str, str]]:
     rows = []
-    for variant in results.variants:
-        comparison = results.comparisons.get(variant.label)
-        if comparison is not None:
-            improved = comparison.improved
-            count = f"{improved.value:.0f} of {len(comparison.games)}"
-            if improved.low is not None and improved.high is not None:
-                count += f" [{improved.low:.0f}, {improved.high:.0f}]"
-            rows.append(
-                (
-                    variant.style.label,
-                    results.baseline_of(variant.label),
-                    count,
-                    bracketed(comparison.mean),
-                    bracketed(comparison.median),
-                    bracketed(comparison.iqm),
-                    probability(comparison.probability),
-                )
-            )
-    header = (
-        "algorithm",
-        "over",
-        "games improved",
-        "mean improvement",
-        "median",
-        "interquartile mean",
-        "probability of improvement",
-    )
-    return PageTable("Improvements over all games, with 95 % intervals", header, tuple(rows))
+    for series in results.series:
+        comparison = results.comparisons.get(series.label)
+        if comparison is None:
+            continue
+        improved = comparison.improved
+        count = f"{improved.value:.0f} of {len(comparison.games)}"
+        if improved.low is not None and improved.high is not None:
+            count += f" [{improved.low:.0f}, {improved.high:.0f}]"
+        rows.append(
+            {
+                "algorithm": series.style.label,
+                "over": results.baseline_of(series.label),
+                "games improved": count,
+                "mean improvement": bracketed(comparison.mean),
+                "median": bracketed(comparison.median),
+                "interquartile mean": bracketed(comparison.iqm),
+                "probability of improvement": probability(comparison.probability),
+            }
+        )
+    return rows
 
 
-def _scores(results: Results) -> PageTable:
+def _scores(results: Results) -> list[dict[str, str]]:
     rows = []
-    for game in results.games:
-        for variant in results.variants:
-            cell = results.cells.get((game, variant.label))
-            if cell is None:
-                continue
-            comparison = results.comparisons.get(variant.label)
-            gain = comparison.games.get(game) if comparison is not None else None
-            mean, deviation = mean_and_deviation(cell.scores[cell.ended])
-            ended = bool(cell.ended.any())
-            area = f"{short(cell.areas.mean())} ± {short(cell.areas.std())}" if ended else ""
-            last = f"{short(mean[-1])} ± {short(deviation[-1])}" if ended else ""
-            final = sum(cell.evaluations) / len(cell.evaluations) if cell.evaluations else None
-            rows.append(
-                (
-                    game,
-                    variant.style.label,
-                    _counts(cell.ended.size, len(cell.diverged), int((~cell.ended).sum())),
-                    area,
-                    last,
-                    "" if final is None else short(final),
-                    "" if gain is None else bracketed(gain),
-                )
-            )
-    header = (
-        "game",
-        "algorithm",
-        "runs",
-        "area (training)",
-        "last iteration (training)",
-        "evaluation at the end",
-        "improvement",
-    )
-    return PageTable("Scores, game by game", header, tuple(rows), folded=True)
+    for game, series in itertools.product(results.games, results.series):
+        cell = results.cells.get((game, series.label))
+        if cell is None:
+            continue
+        comparison = results.comparisons.get(series.label)
+        gain = comparison.games.get(game) if comparison is not None else None
+        mean, deviation = mean_and_deviation(cell.scores[cell.ended])
+        ended, played = bool(cell.ended.any()), cell.evaluations
+        odd = (f"{len(cell.diverged)} diverged", f"{int((~cell.ended).sum())} unfinished")
+        aside = ", ".join(part for part in odd if not part.startswith("0 "))
+        rows.append(
+            {
+                "game": game,
+                "algorithm": series.style.label,
+                "runs": f"{cell.ended.size} ({aside})" if aside else str(cell.ended.size),
+                "area (training)": _with(cell.areas.mean(), cell.areas.std()) if ended else "",
+                "last iteration (training)": _with(mean[-1], deviation[-1]) if ended else "",
+                "evaluation at the end": short(sum(played) / len(played)) if played else "",
+                "improvement": "" if gain is None else bracketed(gain),
+            }
+        )
+    return rows
 
 
-def _counts(runs: int, diverged: int, unfinished: int) -> str:
-    parts = [f"{diverged} diverged"] if diverged else []
-    parts += [f"{unfinished} unfinished"] if unfinished else []
-    return f"{runs} ({', '.join(parts)})" if parts else str(runs)
+def _with(value: float, deviation: float) -> str:
+    return f"{short(value)} ± {short(deviation)}"
 
 
-def _run_list(runs: Sequence[Run]) -> PageTable:
-    rows = []
-    for run in runs:
-        state: str = run.state
-        if run.diverged_at is not None:
-            state = f"diverged at step {run.diverged_at:,}"
-        done = f"{run.scores.size} of {run.config.iterations}"
-        metrics = run.path / METRICS
-        link: str | Path = metrics if metrics.exists() else run.path.name
-        rows.append((run.config.env, run.config.algorithm, run.config.seed, state, done, link))
-    header = ("environment", "algorithm", "seed", "state", "iterations", "data")
-    return PageTable("The runs", header, tuple(rows), folded=True)
+def _listed(run: Run) -> dict[str, str | int | Path]:
+    diverged = run.diverged_at is not None
+    metrics = run.path / METRICS
+    return {
+        "environment": run.config.env,
+        "algorithm": run.config.algorithm,
+        "seed": run.config.seed,
+        "state": f"diverged at step {run.diverged_at:,}" if diverged else run.state,
+        "iterations": f"{run.scores.size} of {run.config.iterations}",
+        "data": metrics if metrics.exists() else run.path.name,
+    }

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from movi.experiments.atari import BETA_GAMES
-from movi.reports.deep.results import MOMENTUM, Results, Variant
+from movi.reports.deep.results import MOMENTUM, Results, Series
 from movi.reports.drawing.bars import bracketed
 from movi.reports.drawing.numbers import short
 from movi.reports.statistics import Comparison, Estimate, mean_and_deviation
@@ -47,7 +47,7 @@ def improves(results: Results, label: str) -> Verdict | Finding | None:
     game, as the claims are about most of many. Deep SQL with Speedy Q-learning's own sign is not
     what the paper prints, and is described.
     """
-    variant = results.variant(label)
+    variant = results.labelled(label)
     if variant.algorithm not in CLAIMS:
         return None
     comparison = results.comparisons.get(label)
@@ -95,7 +95,7 @@ def summary(results: Results, label: str, comparison: Comparison) -> str:
     """A comparison in words, with its protocol."""
     games = len(comparison.games)
     runs, diverged, unfinished = results.count(label)
-    name, baseline = results.variant(label).style.label, results.baseline_of(label)
+    name, baseline = results.labelled(label).style.label, results.baseline_of(label)
     improved = f"{comparison.improved.value:.0f} of {games}"
     text = (
         f"{name} outperforms {baseline} on {improved} {'game' if games == 1 else 'games'}, "
@@ -134,9 +134,9 @@ def about_beta(results: Results) -> tuple[Callable[[Results], Verdict | Finding 
     return (*(partial(beta_on, game=game) for game in judged), beta_elsewhere)
 
 
-def _fixed(results: Results) -> list[Variant]:
+def _fixed(results: Results) -> list[Series]:
     """Momentum-DQN with a fixed β, by β."""
-    constant = [v for v in results.variants if v.algorithm == MOMENTUM and v.beta is not None]
+    constant = [v for v in results.series if v.algorithm == MOMENTUM and v.beta is not None]
     return sorted(constant, key=lambda v: v.beta or 0.0)
 
 

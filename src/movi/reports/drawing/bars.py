@@ -22,12 +22,10 @@ LEVEL_LABELS = 7
 
 @dataclass(frozen=True)
 class Bars:
-    """The improvements of one variant."""
+    """The improvements of one algorithm, by game."""
 
     style: Style
-    """Its name and look."""
     games: Mapping[str, Estimate]
-    """By game."""
     mean: float | None = None
     """Drawn as a line, if given."""
     diverged: frozenset[str] = frozenset()
@@ -41,7 +39,6 @@ class BarsFigure(Figure):
     bars: tuple[Bars, ...]
     """At least one; games are in the order of the first one's improvement."""
     y_title: str = "improvement"
-    """The vertical axis."""
 
     @property
     def games(self) -> list[str]:

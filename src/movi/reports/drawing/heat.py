@@ -15,16 +15,12 @@ TILE = 44
 
 @dataclass(frozen=True)
 class Tile:
-    """One value."""
+    """A value of at least 0, in a panel's column x and row y."""
 
     panel: str
-    """The variant."""
     x: str
-    """The column."""
     y: str
-    """The row."""
     value: float
-    """At least 0."""
 
 
 @dataclass(frozen=True)
@@ -32,9 +28,7 @@ class HeatMap(Figure):
     """Tiles in rows and columns, panel by panel."""
 
     x_title: str
-    """What the columns are."""
     y_title: str
-    """What the rows are."""
     tiles: tuple[Tile, ...]
     """At least one; columns and rows in the order in which they occur."""
 

@@ -28,14 +28,11 @@ DEEPEST = 1e-8
 
 @dataclass(frozen=True)
 class Curve:
-    """One curve of a figure."""
+    """A value at every x of a figure; with a spread, a band of ± this is drawn around it."""
 
     style: Style
-    """Its name and look."""
     values: Array
-    """A value at every x of the figure."""
     spread: Array | None = None
-    """If given, a band of ± this is drawn around the curve."""
 
 
 @dataclass(frozen=True)

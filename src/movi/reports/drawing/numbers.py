@@ -1,6 +1,7 @@
 """Numbers as readers want them."""
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,16 @@ def number(value: float) -> str:
     if rounded and not 1e-4 <= abs(rounded) < 1e6:
         return f"{rounded:.2e}".replace("e-0", "e-").replace("e+0", "e")
     return f"{rounded:,.6f}".rstrip("0").rstrip(".")
+
+
+def span(values: Sequence[int]) -> str:
+    """From the smallest to the largest.
+
+    >>> span([3, 3]), span([1000, 20])
+    ('3', '20 to 1,000')
+    """
+    low, high = min(values), max(values)
+    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def percent(value: float) -> str:

@@ -34,26 +34,22 @@ SCORE = "format(datum.value, abs(datum.value) >= 1000 ? '.3~s' : '.4~g')"
 
 @dataclass(frozen=True)
 class Trace:
-    """A curve of a panel."""
+    """A curve of a panel, with a band of ± its spread around it, if that is given."""
 
     style: Style
-    """Its name and look."""
     mean: Array
     """By iteration; NaN where there is none."""
     spread: Array | None = None
-    """If given, a band of ± this is drawn around it."""
     marks: tuple[int, ...] = ()
     """Iterations (from 0) at which a run diverged."""
 
 
 @dataclass(frozen=True)
 class Panel:
-    """A game."""
+    """A game, and what is drawn of it."""
 
     title: str
-    """Its name."""
     traces: tuple[Trace, ...]
-    """What is drawn."""
 
 
 @dataclass(frozen=True)
@@ -63,9 +59,7 @@ class PanelsFigure(Figure):
     panels: tuple[Panel, ...]
     """At least one."""
     x_title: str = "iteration"
-    """The horizontal axis."""
     y_title: str = "score"
-    """The vertical axis."""
 
     @property
     def traces(self) -> list[Trace]:

@@ -172,9 +172,7 @@ def _course(parts: Mapping[int, Assumption]) -> list[str]:
         falls = {j: _fall_with_n(part) for j, part in parts.items()}
         what = f"Up to N = {n[-1]:,.0f} the norm seems to go to zero for every l"
         said.append(_where(what, {j: fall.to_zero for j, fall in falls.items()}))
-    steps = min(
-        (length for part in parts.values() for length in part.mean if length > 0), default=0
-    )
+    steps = _smallest(parts)
     curves = {j: part.mean[steps] for j, part in parts.items() if steps in part.mean}
     values = ", ".join(f"{number(curve[-1])} (j = {j:,})" for j, curve in curves.items())
     slopes = _signed(_slopes(n, curves).values())
@@ -199,13 +197,11 @@ def as_assumed(data: Assumptions) -> Finding | None:
     if all(0 in part.mean and len(part.mean) > 1 for part in parts.values()):
         lower = {j: not any(_not_lower(part).values()) for j, part in parts.items()}
         seen.insert(1, _where("At every N it is lower for every l > 0 than for l = 0", lower))
-    steps = min(
-        (length for part in parts.values() for length in part.mean if length > 0), default=0
-    )
+    steps = _smallest(parts)
     shares = ", ".join(
-        f"{100 * part.settled[steps]:.0f} % (j = {j:,})"
+        f"{100 * part.proven[steps]:.0f} % (j = {j:,})"
         for j, part in parts.items()
-        if steps in part.settled
+        if steps in part.proven
     )
     seen.append(f"For l = {steps} it is proven to be exactly 0 on {shares} of the MDPs.")
     return Finding(about, f"{' '.join(seen)} {TABLE}")

@@ -4,22 +4,23 @@ As elsewhere a ``Verdict`` stands for a sentence that is quoted, here of Section
 what it does not say is a ``Finding``.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
 
 from movi.reports.drawing.heat import HeatMap, Tile
 from movi.reports.drawing.lines import Curve, LineFigure
-from movi.reports.drawing.numbers import Array, number
+from movi.reports.drawing.numbers import number
 from movi.reports.drawing.styles import INK, MUTED, SCHEMES, Style, cycled
 from movi.reports.tabular.tables import Family, Measured, Member
-from movi.reports.tabular.verdicts import FALLING, HIGH, SHORTEST
+from movi.reports.tabular.verdicts import FALLING, HIGH, SHORTEST, early_in, late_in
 from movi.reports.verdict import Finding, Verdict
 
 PAPER = "“Leverage the Average”, Section 4"
-SETTLED = 4
-"""A moving average has settled if its length 1/(1 − β) is at most the run's, over this."""
+LONG = 4
+"""A moving average is asymptotic if its length 1/(1 − β) is at most the run's, over this."""
 NEAR = 1.5
 """A curve has arrived where it first is within this factor of its own late mean."""
 SLACK = 1.3
@@ -27,16 +28,8 @@ SLACK = 1.3
 steps of about 15 %."""
 
 
-def _late(k: Array) -> Array:
-    return k > k[-1] / 2
-
-
 def _level(data: Family, own: Measured) -> float:
-    return float(own.mean[_late(data.iteration)].mean())
-
-
-def _short(value: float) -> str:
-    return f"{value:g}"
+    return float(own.mean[late_in(data.iteration)].mean())
 
 
 def _reference(data: Family, scheme: str) -> Measured | None:
@@ -53,9 +46,13 @@ def _fixed_tau(data: Family) -> float | None:
     return (0.001 if 0.001 in taus else taus[0]) if taus else None
 
 
-# Figures ------------------------------------------------------------------------------------------
-
 ERROR = "|q* − qπ| relative to |q*|, averaged over (s, a)"
+
+
+def _over_k(
+    data: Family, name: str, title: str, subtitle: str, y: str, curves: Iterable[Curve]
+) -> LineFigure:
+    return LineFigure(name, title, subtitle, "iteration k", y, data.iteration, tuple(curves))
 
 
 def by_lambda(data: Family) -> LineFigure | None:
@@ -64,21 +61,15 @@ def by_lambda(data: Family) -> LineFigure | None:
     if not members:
         return None
     curves = [
-        Curve(Style(f"λ = {_short(key.lam)}", *cycled(i)), own.mean)
+        Curve(Style(f"λ = {key.lam:g}", *cycled(i)), own.mean)
         for i, (key, own) in enumerate(members.items())
     ]
     avi = _reference(data, "avi")
     if avi is not None:
         curves.insert(0, Curve(Style("AVI", INK, (4, 2)), avi.mean))
-    return LineFigure(
-        name="family_lambda",
-        title="KL regularisation alone",
-        subtitle=f"mean over MDPs of {ERROR}; τ = 0, regularised evaluation",
-        x_title="iteration k",
-        y_title="relative error",
-        x=data.iteration,
-        curves=tuple(curves),
-    )
+    subtitle = f"mean over MDPs of {ERROR}; τ = 0, regularised evaluation"
+    title = "KL regularisation alone"
+    return _over_k(data, "family_lambda", title, subtitle, "relative error", curves)
 
 
 def by_beta(data: Family) -> LineFigure | None:
@@ -86,31 +77,26 @@ def by_beta(data: Family) -> LineFigure | None:
     tau = _fixed_tau(data)
     if tau is None:
         return None
-    return LineFigure(
-        name="family_beta",
-        title="With an entropy: moving averages",
-        subtitle=f"mean over MDPs of {ERROR}, with the entropy; τ = {_short(tau)}",
-        x_title="iteration k",
-        y_title="relative error",
-        x=data.iteration,
-        curves=tuple(
-            Curve(Style(f"β = {_beta(key):.4g}", *cycled(i)), own.mean)
-            for i, (key, own) in enumerate(data.where("regularised", tau=tau).items())
-        ),
-    )
+    curves = [
+        Curve(Style(f"β = {_beta(key):.4g}", *cycled(i)), own.mean)
+        for i, (key, own) in enumerate(data.where("regularised", tau=tau).items())
+    ]
+    title = "With an entropy: moving averages"
+    subtitle = f"mean over MDPs of {ERROR}, with the entropy; τ = {tau:g}"
+    return _over_k(data, "family_beta", title, subtitle, "relative error", curves)
 
 
 def grid(data: Family) -> HeatMap | None:
     """Ours: all pairs, with and without regularised evaluation."""
     tiles = [
-        Tile(f"{how} evaluation", _short(key.lam), _short(key.tau), _level(data, own))
+        Tile(f"{how} evaluation", f"{key.lam:g}", f"{key.tau:g}", _level(data, own))
         for how in ("regularised", "plain")
         for key, own in sorted(data.where(how).items(), key=lambda item: item[0][2:])
     ]
     if not tiles:
         return None
     tiles.sort(key=lambda tile: (tile.panel[0] == "p", -float(tile.y), float(tile.x)))
-    first, last = data.iteration[_late(data.iteration)][[0, -1]]
+    first, last = data.iteration[late_in(data.iteration)][[0, -1]]
     return HeatMap(
         name="family_grid",
         title="The grid of λ and τ",
@@ -135,24 +121,16 @@ def beside_bounds(data: Family) -> LineFigure | None:
             continue
         key = min(members, key=lambda own: (abs(own.lam - 0.1), own.lam))
         colour, _ = cycled(i + 1)
-        name = f"λ = {_short(key.lam)}, τ = {_short(key.tau)}"
+        name = f"λ = {key.lam:g}, τ = {key.tau:g}"
         curves.append(Curve(Style(f"{name}: loss", colour), members[key].loss))
         curves.append(Curve(Style(f"{name}: Theorem {i + 1}", colour, (7, 3)), members[key].bound))
     if not curves:
         return None
-    return LineFigure(
-        name="family_bounds",
-        title="The theorems beside the losses",
-        subtitle="means over MDPs of max |q* − qπ|, and of the bounds on it",
-        x_title="iteration k",
-        y_title="loss or bound",
-        x=data.iteration,
-        curves=tuple(curves),
-        guide=Curve(Style("slope −1/2", MUTED), 0.5 / np.sqrt(data.iteration)),
-    )
-
-
-# What that paper says -----------------------------------------------------------------------------
+    title = "The theorems beside the losses"
+    subtitle = "means over MDPs of max |q* − qπ|, and of the bounds on it"
+    figure = _over_k(data, "family_bounds", title, subtitle, "loss or bound", curves)
+    guide = Curve(Style("slope −1/2", MUTED), 0.5 / np.sqrt(data.iteration))
+    return replace(figure, guide=guide)
 
 
 def _too_short(claim: str, data: Family) -> Verdict | None:
@@ -185,12 +163,12 @@ def kl_converges(data: Family) -> Verdict:
     if short := _too_short(claim, data):
         return short
     k, level = data.iteration, _level(data, avi)
-    early = float(avi.mean[(k > k[-1] / 100) & (k <= k[-1] / 10)].mean())
+    early = float(avi.mean[early_in(k)].mean())
     levels = {key.lam: _level(data, own) for key, own in sorted(members.items())}
     half = {key.lam: _first(data, own, level / 2) for key, own in sorted(members.items())}
     slower = _later(list(half.values()))
     listed = "; ".join(
-        f"λ = {_short(lam)}: {number(levels[lam])}, half of AVI's at k = {number(half[lam])}"
+        f"λ = {lam:g}: {number(levels[lam])}, half of AVI's at k = {number(half[lam])}"
         for lam in levels
     )
     seen = (
@@ -206,7 +184,7 @@ def _holding(claim: str, members: dict[Member, Measured], other: str) -> Verdict
         return Verdict(claim, "The data do not have such runs.", None)
     broken = [key for key, own in members.items() if (own.holds < 1).any()]
     tight = min(float((own.bound / np.maximum(own.loss, 1e-300)).min()) for own in members.values())
-    worst = {f"λ = {_short(key.lam)}, τ = {_short(key.tau)}" for key in broken}
+    worst = {f"λ = {key.lam:g}, τ = {key.tau:g}" for key in broken}
     if broken:
         seen = f"Broken for {', '.join(sorted(worst))}."
     else:
@@ -244,21 +222,23 @@ def beta_trades(data: Family) -> Verdict:
     if short := _too_short(claim, data):
         return short
     members = dict(sorted(members.items()))
-    length = data.iteration[-1] / SETTLED
-    settled = [_level(data, own) for key, own in members.items() if key.lam / key.tau + 1 <= length]
+    length = data.iteration[-1] / LONG
+    asymptotic = [
+        _level(data, own) for key, own in members.items() if key.lam / key.tau + 1 <= length
+    ]
     times = [_first(data, own, NEAR * _level(data, own)) for own in members.values()]
     listed = "; ".join(
         f"β = {_beta(key):.4g}: {number(_level(data, own))}, near it from k = {number(time)} on"
         for (key, own), time in zip(members.items(), times)
     )
     seen = (
-        f"Relative error over the last half with τ = {_short(tau or 0)}: {listed}. Asymptotic are "
-        f"the {len(settled)} whose average is shorter than a quarter of the run."
+        f"Relative error over the last half with τ = {tau or 0:g}: {listed}. Asymptotic are "
+        f"the {len(asymptotic)} whose average is shorter than a quarter of the run."
     )
-    if len(settled) < 2:
+    if len(asymptotic) < 2:
         return Verdict(claim, seen, None)
-    better = all(a > b for a, b in pairwise(settled))
-    return Verdict(claim, seen, better and _later(times[: len(settled)]))
+    better = all(a > b for a, b in pairwise(asymptotic))
+    return Verdict(claim, seen, better and _later(times[: len(asymptotic)]))
 
 
 def theorem_2_holds(data: Family) -> Verdict:
@@ -293,7 +273,7 @@ def plain_beside(data: Family) -> Finding:
         seen.append(
             f"Over the last half its error is {number(float(np.median(list(ratios.values()))))} × "
             f"that of the regularised one in the median over the grid, at most "
-            f"{number(ratios[worst])} × (λ = {_short(worst.lam)}, τ = {_short(worst.tau)})."
+            f"{number(ratios[worst])} × (λ = {worst.lam:g}, τ = {worst.tau:g})."
         )
     movi, sql = _reference(data, "movi"), _reference(data, "sql")
     if movi is not None:

@@ -3,6 +3,8 @@
 A function returns None when the data lack what it draws.
 """
 
+from collections.abc import Iterable, Mapping
+
 import numpy as np
 
 from movi.reports.drawing.lines import Curve, LineFigure
@@ -24,49 +26,41 @@ def _scheme_order(names: list[str]) -> list[str]:
     return known + [name for name in names if name not in SCHEMES]
 
 
+def _over_k(
+    data: Compare | Bounds, name: str, title: str, subtitle: str, y: str, curves: Iterable[Curve]
+) -> LineFigure:
+    return LineFigure(name, title, subtitle, ITERATION, y, data.iteration, tuple(curves))
+
+
 def movi_vs_avi(data: Compare) -> LineFigure | None:
     """Section 4, "Illustration of the convergence of MoVI"."""
     if not {"avi", "movi"} <= data.mean.keys():
         return None
-    return LineFigure(
-        name="movi_vs_avi",
-        title="MoVI against AVI",
-        subtitle=f"mean ± standard deviation over MDPs of {LOSS_L1}",
-        x_title=ITERATION,
-        y_title="error, average |q* − qπ|",
-        x=data.iteration,
-        curves=tuple(
-            Curve(SCHEMES[name], data.mean[name], data.std[name]) for name in ("avi", "movi")
-        ),
-    )
+    curves = [Curve(SCHEMES[name], data.mean[name], data.std[name]) for name in ("avi", "movi")]
+    subtitle = f"mean ± standard deviation over MDPs of {LOSS_L1}"
+    y = "error, average |q* − qπ|"
+    return _over_k(data, "movi_vs_avi", "MoVI against AVI", subtitle, y, curves)
+
+
+def _schemes(
+    data: Compare, values: Mapping[str, Array], name: str, what: str, over: str, y: str
+) -> LineFigure:
+    names = _scheme_order(list(values))
+    title = f"The {'four ' if len(names) == 4 else ''}schemes: {what}"
+    curves = [Curve(scheme_style(s, i), values[s]) for i, s in enumerate(names)]
+    return _over_k(data, name, title, f"{over} over MDPs of {LOSS_L1}", y, curves)
 
 
 def schemes_mean(data: Compare) -> LineFigure:
     """Section 7.1, "Error on the policy value of different ADP schemes"."""
-    names = _scheme_order(list(data.mean))
-    return LineFigure(
-        name="schemes_mean",
-        title="The four schemes: mean error" if len(names) == 4 else "The schemes: mean error",
-        subtitle=f"mean over MDPs of {LOSS_L1}",
-        x_title=ITERATION,
-        y_title="mean error, average |q* − qπ|",
-        x=data.iteration,
-        curves=tuple(Curve(scheme_style(s, i), data.mean[s]) for i, s in enumerate(names)),
-    )
+    y = "mean error, average |q* − qπ|"
+    return _schemes(data, data.mean, "schemes_mean", "mean error", "mean", y)
 
 
 def schemes_std(data: Compare) -> LineFigure:
     """Appendix, the same over MDPs: standard deviation."""
-    names = _scheme_order(list(data.std))
-    return LineFigure(
-        name="schemes_std",
-        title="The four schemes: spread" if len(names) == 4 else "The schemes: spread",
-        subtitle=f"standard deviation over MDPs of {LOSS_L1}",
-        x_title=ITERATION,
-        y_title="standard deviation of the error",
-        x=data.iteration,
-        curves=tuple(Curve(scheme_style(s, i), data.std[s]) for i, s in enumerate(names)),
-    )
+    y = "standard deviation of the error"
+    return _schemes(data, data.std, "schemes_std", "spread", "standard deviation", y)
 
 
 def _guide(n: Array, highest: float) -> Curve:
@@ -151,18 +145,10 @@ def bounds(data: Bounds) -> LineFigure | None:
     if not pairs:
         return None
     losses = [name for name in MOVI_LOSSES if name in {pair.loss for pair in pairs}]
-    return LineFigure(
-        name="bounds",
-        title="MoVI: the loss and its bounds",
-        subtitle="means over MDPs",
-        x_title=ITERATION,
-        y_title="loss or bound",
-        x=data.iteration,
-        curves=(
-            *(Curve(MOVI_LOSSES[name], data.columns[name]) for name in losses),
-            *(Curve(pair.style, data.columns[pair.bound]) for pair in pairs),
-        ),
-    )
+    curves = [Curve(MOVI_LOSSES[name], data.columns[name]) for name in losses]
+    curves += [Curve(pair.style, data.columns[pair.bound]) for pair in pairs]
+    title = "MoVI: the loss and its bounds"
+    return _over_k(data, "bounds", title, "means over MDPs", "loss or bound", curves)
 
 
 def bounds_schemes(data: Bounds) -> LineFigure | None:
@@ -170,17 +156,9 @@ def bounds_schemes(data: Bounds) -> LineFigure | None:
     columns = {s: column for s, column in SCHEME_BOUNDS.items() if column in data.columns}
     if len(columns) < 2:
         return None
-    return LineFigure(
-        name="bounds_schemes",
-        title="The bounds of the schemes",
-        subtitle=f"mean over MDPs of the bound on {LOSS_SUP}",
-        x_title=ITERATION,
-        y_title=f"bound on {LOSS_SUP}",
-        x=data.iteration,
-        curves=tuple(
-            Curve(SCHEMES[s], data.columns[columns[s]]) for s in _scheme_order(list(columns))
-        ),
-    )
+    curves = [Curve(SCHEMES[s], data.columns[columns[s]]) for s in _scheme_order(list(columns))]
+    title, y = "The bounds of the schemes", f"bound on {LOSS_SUP}"
+    return _over_k(data, "bounds_schemes", title, f"mean over MDPs of the {y}", y, curves)
 
 
 def constant_beta(data: Bounds) -> LineFigure | None:
@@ -191,12 +169,5 @@ def constant_beta(data: Bounds) -> LineFigure | None:
     curves = [Curve(Style("β = k/(k+1)", BLUE), data.columns[MEAN_BETA_LOSS])]
     for i, (beta, values) in enumerate(constant.items(), start=1):
         curves.append(Curve(Style(f"β = {beta}", *cycled(i)), values))
-    return LineFigure(
-        name="constant_beta",
-        title="MoVI with a constant β",
-        subtitle=f"mean over MDPs of {LOSS_SUP}",
-        x_title=ITERATION,
-        y_title=f"mean of {LOSS_SUP}",
-        x=data.iteration,
-        curves=tuple(curves),
-    )
+    subtitle, y = f"mean over MDPs of {LOSS_SUP}", f"mean of {LOSS_SUP}"
+    return _over_k(data, "constant_beta", "MoVI with a constant β", subtitle, y, curves)

@@ -45,22 +45,21 @@ def _assumption_table(data: Assumptions) -> PageTable:
         ASSUMED: "as assumed",
         ONE_MORE: "as assumed, one kernel more",
     }
-    rows = [
-        (
-            name,
-            f"{j:,}",
-            steps,
-            number(curve[0]),
-            number(curve[-1]),
-            f"{100 * part.settled[steps]:.0f} %",
-        )
+    last = max((part.n[-1] for own in data.parts.values() for part in own.values()), default=0)
+    rows: list[dict[str, str | int | Path]] = [
+        {
+            "reading": name,
+            "j": f"{j:,}",
+            "l": steps,
+            "ε̄ at N = 1": number(curve[0]),
+            f"at N = {last:,.0f}": number(curve[-1]),
+            "proven to be 0 on": f"{100 * part.proven[steps]:.0f} %",
+        }
         for product, name in names.items()
         for j, part in data.of(product).items()
         for steps, curve in part.mean.items()
     ]
-    last = max((part.n[-1] for own in data.parts.values() for part in own.values()), default=0)
-    header = ("reading", "j", "l", "ε̄ at N = 1", f"at N = {last:,.0f}", "proven to be 0 on")
-    return PageTable("The estimates, mean over MDPs", header, tuple(rows), folded=True)
+    return PageTable("The estimates, mean over MDPs", rows, folded=True)
 
 
 def _family(name: str) -> Section:

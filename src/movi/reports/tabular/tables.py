@@ -6,8 +6,8 @@ A mistake in a file is one line that names the file, the place, the value and wh
 import csv
 import io
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,45 +18,6 @@ from movi.errors import UserError
 from movi.reading import LARGE, text
 from movi.reports.drawing.numbers import Array
 
-
-@dataclass(frozen=True)
-class Table:
-    """A CSV file's columns, all of one length and at least one row."""
-
-    path: Path
-    """Where it was read: the name that errors give."""
-    numbers: Mapping[str, Array]
-    """The columns of numbers, in the file's order."""
-    words: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    """The columns of words."""
-
-
-@dataclass(frozen=True)
-class Compare:
-    """``compare.csv``: the loss ‖q* − q_{π_k}‖₁ of each scheme, over MDPs."""
-
-    iteration: Array
-    """k, strictly increasing."""
-    mean: Mapping[str, Array]
-    """By scheme: the mean over MDPs at each iteration."""
-    std: Mapping[str, Array]
-    """By scheme: the standard deviation over MDPs."""
-
-
-@dataclass(frozen=True)
-class Assumption:
-    """A part of ``assumption.csv``: the estimate ε̄_{l,N} over MDPs, of one reading at one j."""
-
-    n: Array
-    """N, strictly increasing."""
-    mean: Mapping[int, Array]
-    """By l: the mean over MDPs at each N."""
-    std: Mapping[int, Array]
-    """By l: the standard deviation over MDPs."""
-    settled: Mapping[int, float]
-    """By l: the share of MDPs on which what is estimated is proven to be zero."""
-
-
 PRINTED = ("printed", "j+1")
 """The check as Section 7.1 prints it: restarted from q_j and h_j."""
 ASSUMED = ("assumed", "j+1")
@@ -66,11 +27,40 @@ ONE_MORE = ("assumed", "j")
 
 
 @dataclass(frozen=True)
+class Table:
+    """A CSV file's columns of numbers and of words, all of one length and at least one row."""
+
+    path: Path
+    """Where it was read: the name that errors give."""
+    numbers: Mapping[str, Array]
+    words: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Compare:
+    """``compare.csv``: the loss ‖q* − q_{π_k}‖₁ at each iteration k, by scheme, over MDPs."""
+
+    iteration: Array
+    mean: Mapping[str, Array]
+    std: Mapping[str, Array]
+
+
+@dataclass(frozen=True)
+class Assumption:
+    """A part of ``assumption.csv``: ε̄_{l,N} at each N, by l, over MDPs, of one reading at one j."""
+
+    n: Array
+    mean: Mapping[int, Array]
+    std: Mapping[int, Array]
+    proven: Mapping[int, float]
+    """The share of MDPs on which what is estimated is proven to be zero."""
+
+
+@dataclass(frozen=True)
 class Assumptions:
-    """``assumption.csv``: by reading, lowest index of the product, and j."""
+    """``assumption.csv``: by ``PRINTED``, ``ASSUMED`` and ``ONE_MORE``; then by j, increasing."""
 
     parts: Mapping[tuple[str, str], Mapping[int, Assumption]]
-    """By ``PRINTED``, ``ASSUMED`` and ``ONE_MORE``; then by j, increasing."""
 
     def of(self, product: tuple[str, str]) -> Mapping[int, Assumption]:
         """By j; nothing if the file does not have it."""
@@ -79,62 +69,49 @@ class Assumptions:
 
 @dataclass(frozen=True)
 class Bounds:
-    """``bounds.csv``: losses and bounds by column name; which are there is the file's choice."""
+    """``bounds.csv``: losses and bounds by column, at each iteration k; a bound may be infinite."""
 
     iteration: Array
-    """k, strictly increasing."""
     columns: Mapping[str, Array]
-    """By column name. A bound may be infinite, a loss may not be NaN."""
 
 
 class Member(NamedTuple):
-    """Which scheme of the family."""
+    """Which scheme of the family: md-vi, avi, sql or movi; regularised or plain; λ and τ."""
 
     scheme: str
-    """md-vi, avi, sql or movi."""
     evaluation: str
-    """regularised or plain."""
     lam: float
-    """λ."""
     tau: float
-    """τ."""
 
 
 class Measured(NamedTuple):
-    """What was measured of it, at every iteration that was kept."""
+    """What was measured of it, at every iteration that was kept; means over MDPs."""
 
     mean: Array
-    """‖q^τ_* − q^τ_π‖₁ / ‖q^τ_*‖₁, mean over MDPs."""
+    """‖q^τ_* − q^τ_π‖₁ / ‖q^τ_*‖₁."""
     std: Array
     """Its standard deviation."""
     loss: Array
-    """‖q^τ_* − q^τ_π‖∞, mean over MDPs."""
+    """‖q^τ_* − q^τ_π‖∞."""
     bound: Array
-    """What the theorem gives, or would give, for it; mean over MDPs."""
+    """What the theorem gives, or would give, for it."""
     holds: Array
     """In which share of the MDPs that was no less than the loss."""
 
 
 @dataclass(frozen=True)
 class Family:
-    """``family.csv``."""
+    """``family.csv``: by scheme, at the iterations that were kept."""
 
     iteration: Array
-    """The iterations that were kept."""
     members: Mapping[Member, Measured]
-    """By scheme."""
 
-    def where(
-        self, evaluation: str, *, lam: float | None = None, tau: float | None = None
-    ) -> dict[Member, Measured]:
-        """MD-VI with this evaluation, and with these weights where they are given."""
+    def where(self, evaluation: str, tau: float | None = None) -> dict[Member, Measured]:
+        """MD-VI with this evaluation, and with this τ if it is given."""
         return {
             key: own
             for key, own in self.members.items()
-            if key.scheme == "md-vi"
-            and key.evaluation == evaluation
-            and lam in (None, key.lam)
-            and tau in (None, key.tau)
+            if (key.scheme, key.evaluation) == ("md-vi", evaluation) and tau in (None, key.tau)
         }
 
 
@@ -172,13 +149,12 @@ def read_table(path: Path, required: Sequence[str], words: Sequence[str] = ()) -
     for line, row in body:
         if len(row) != len(header):
             raise UserError(f"{path}: line {line} has {len(row)} values, expected {len(header)}")
-    numbers: dict[str, Array] = {}
-    texts: dict[str, tuple[str, ...]] = {}
-    for i, name in enumerate(header):
-        if name in words:
-            texts[name] = tuple(row[i].strip() for _, row in body)
-        else:
-            numbers[name] = np.array([_number(path, line, name, row[i]) for line, row in body])
+    texts = {name: tuple(row[header.index(name)].strip() for _, row in body) for name in words}
+    numbers = {
+        name: np.array([_number(path, line, name, row[i]) for line, row in body])
+        for i, name in enumerate(header)
+        if name not in words
+    }
     return Table(path, numbers, texts)
 
 
@@ -186,36 +162,42 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "none"
 
 
-def _check_norms(table: Table, columns: Sequence[str], *, finite: bool = True) -> None:
-    """Norms are at least 0, and finite unless they are bounds."""
-    expected = "a finite number of at least 0" if finite else "a number of at least 0"
-    for name in columns:
+def _check(table: Table, names: Sequence[str], bad: Callable[[Array], Any], expected: str) -> None:
+    """Raises for the first value of some columns that is bad."""
+    for name in names:
         values = table.numbers[name]
-        bad = values < 0
-        if finite:
-            bad |= ~np.isfinite(values)
-        if bad.any():
-            value = float(values[bad][0])
-            raise UserError(f"{table.path}: column {name!r}: {value!r}, expected {expected}")
+        wrong = values[bad(values)]
+        if wrong.size:
+            where = f"{table.path}: column {name!r}"
+            raise UserError(f"{where}: {float(wrong[0])!r}, expected {expected}")
 
 
-def _check_counter(table: Table, name: str, values: Array, of: str = "") -> None:
-    """Iterations and sample counts: whole numbers from 1, strictly increasing."""
-    where = f"{table.path}: column {name!r}{of}"
-    bad = ~np.isfinite(values) | (values < 1) | (values != np.floor(values))
-    if bad.any():
-        raise UserError(f"{where}: {float(values[bad][0])!r}, expected a whole number from 1")
+def _check_norms(table: Table, names: Sequence[str], *, finite: bool = True) -> None:
+    """Norms are at least 0, and finite unless they are bounds."""
+    expected = f"a {'finite ' if finite else ''}number of at least 0"
+    _check(table, names, lambda x: (x < 0) | (finite & ~np.isfinite(x)), expected)
+
+
+def _check_whole(table: Table, names: Sequence[str], least: int) -> None:
+    """Iterations and counts are whole numbers."""
+    expected = f"a whole number from {least}"
+    _check(table, names, lambda x: ~np.isfinite(x) | (x < least) | (x != np.floor(x)), expected)
+
+
+def _check_increasing(table: Table, name: str, values: Array, of: str = "") -> None:
     back = np.flatnonzero(np.diff(values) <= 0)
     if back.size:
         before, after = values[back[0]], values[back[0] + 1]
+        where = f"{table.path}: column {name!r}{of}"
         raise UserError(f"{where}: {after:.0f} after {before:.0f}, expected increasing numbers")
 
 
 def _same_grid(table: Table, name: str, grids: Mapping[Any, Array], what: str) -> Array:
     """The one grid that all groups share."""
+    _check_whole(table, [name], 1)
     first, grid = next(iter(grids.items()))
     for key, other in grids.items():
-        _check_counter(table, name, other, f" of {what} {key}")
+        _check_increasing(table, name, other, f" of {what} {key}")
         if other.shape != grid.shape or (other != grid).any():
             raise UserError(
                 f"{table.path}: {what} {key} has {other.size} rows up to {name} {other[-1]:.0f}, "
@@ -245,12 +227,8 @@ def read_assumption(path: Path) -> Assumptions:
     _check_norms(table, ("mean", "std", "settled"))
     _check_words(table, "reading", ("printed", "assumed"))
     _check_words(table, "lowest", ("j+1", "j"))
-    for name, least in (("j", 1), ("l", 0)):
-        values = table.numbers[name]
-        bad = ~np.isfinite(values) | (values < least) | (values != np.floor(values))
-        if bad.any():
-            value = float(values[bad][0])
-            raise UserError(f"{path}: column {name!r}: {value!r}, expected a whole number")
+    _check_whole(table, ["j"], 1)
+    _check_whole(table, ["l"], 0)
     products = np.array([*zip(table.words["reading"], table.words["lowest"])])
     parts: dict[tuple[str, str], dict[int, Assumption]] = {}
     for reading, lowest in dict.fromkeys(map(tuple, products.tolist())):
@@ -290,7 +268,8 @@ def read_bounds(path: Path) -> Bounds:
     if not columns:
         raise UserError(f"{path}: no column beside 'iteration', expected losses and bounds")
     _check_norms(table, tuple(columns), finite=False)
-    _check_counter(table, "iteration", table.numbers["iteration"])
+    _check_whole(table, ["iteration"], 1)
+    _check_increasing(table, "iteration", table.numbers["iteration"])
     return Bounds(table.numbers["iteration"], columns)
 
 

@@ -11,6 +11,7 @@ run is judged by the same rule:
 from collections.abc import Iterator, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from movi.reports.drawing.numbers import Array, number
 from movi.reports.drawing.styles import SCHEMES
@@ -43,18 +44,20 @@ ROUNDING = 1e-9
 """Relative slack when a loss is compared with its bound."""
 
 
-def _early(k: Array) -> Array:
+def early_in(k: Array) -> NDArray[np.bool_]:
+    """The iterations after the start."""
     return (k > k[-1] / 100) & (k <= k[-1] / 10)
 
 
-def _late(k: Array) -> Array:
+def late_in(k: Array) -> NDArray[np.bool_]:
+    """The last half."""
     return k > k[-1] / 2
 
 
-def _fall(k: Array, curve: Array) -> float:
+def fall_of(k: Array, curve: Array) -> float:
     """The late mean as a share of the early mean."""
-    early = float(curve[_early(k)].mean())
-    late = float(curve[_late(k)].mean())
+    early = float(curve[early_in(k)].mean())
+    late = float(curve[late_in(k)].mean())
     if np.isinf(early):
         return 1.0 if np.isinf(late) else 0.0
     return late / early if early > 0 else (0.0 if late == 0 else np.inf)
@@ -77,7 +80,7 @@ def _undecided(
     missing = sorted(_label(name) for name in needed - curves.keys())
     if missing:
         return Verdict(claim, f"The data do not have {', '.join(missing)}.", None)
-    if k[-1] < SHORTEST or not _early(k).any() or _late(k).sum() < 3:
+    if k[-1] < SHORTEST or not early_in(k).any() or late_in(k).sum() < 3:
         seen = f"The run has {k[-1]:,.0f} iterations; at least {SHORTEST} are needed to judge."
         return Verdict(claim, seen, None)
     return None
@@ -93,8 +96,8 @@ def momentum_converges(data: Compare) -> Verdict:
     if undecided := _undecided(claim, k, data.mean, {"avi", "movi"}):
         return undecided
     avi, movi = data.mean["avi"], data.mean["movi"]
-    late = _late(k)
-    avi_fall, movi_fall, turning = _fall(k, avi), _fall(k, movi), _turning(avi[late])
+    late = late_in(k)
+    avi_fall, movi_fall, turning = fall_of(k, avi), fall_of(k, movi), _turning(avi[late])
     share = float(movi[late].mean()) / max(float(avi[late].mean()), np.finfo(float).tiny)
     seen = (
         f"Over the last half of {k[-1]:,.0f} iterations AVI's mean error moves between "
@@ -127,7 +130,7 @@ def schemes_agree(data: Compare) -> Verdict:
     k, alike = data.iteration, ("movi", "sql", "dpp")
     if undecided := _undecided(claim, k, data.mean, {"avi", *alike}):
         return undecided
-    late = _late(k)
+    late = late_in(k)
     avi = float(data.mean["avi"][late].mean())
     small = max(NEGLIGIBLE * avi, np.finfo(float).tiny)
     apart = max(
@@ -136,7 +139,7 @@ def schemes_agree(data: Compare) -> Verdict:
         if (means := [float(data.mean[s][rows].mean()) + small for s in alike])
     )
     reached = {s: np.flatnonzero(data.mean[s] <= HIGH * avi) for s in alike}
-    falls = [_fall(k, data.mean[s]) for s in alike]
+    falls = [fall_of(k, data.mean[s]) for s in alike]
     worst = max(float(data.mean[s][late].mean()) for s in alike)
     seen = (
         f"The three stay within a factor of {number(apart)} of each other in every half decade "
@@ -155,7 +158,7 @@ def schemes_agree(data: Compare) -> Verdict:
         f"Over the last half AVI's error is {number(avi)}, the largest of the others "
         f"{number(worst)}."
     )
-    avi_stays = _fall(k, data.mean["avi"]) > FALLING and worst <= HIGH * avi
+    avi_stays = fall_of(k, data.mean["avi"]) > FALLING and worst <= HIGH * avi
     return Verdict(claim, seen, apart <= ALIKE and together and max(falls) <= FALLING and avi_stays)
 
 
@@ -166,11 +169,11 @@ def spread(data: Compare) -> Finding:
         "statement."
     )
     k = data.iteration
-    late, early = _late(k), _early(k)
+    late, early = late_in(k), early_in(k)
     if not early.any():
         return Finding(about, f"The run has {k[-1]:,.0f} iterations: too few for two windows.")
     levels = ", ".join(
-        f"{number(curve[late].mean())} for {_label(s)} ({number(_fall(k, curve))} ×)"
+        f"{number(curve[late].mean())} for {_label(s)} ({number(fall_of(k, curve))} ×)"
         for s, curve in data.std.items()
     )
     seen = (
@@ -184,7 +187,7 @@ def averaging_on_a_family(data: Compare) -> Finding:
     """Whether averaging still wins where mixing is slow: AVI's late error beside the others'."""
     about = "Does averaging win on this family too? The paper has Garnets only."
     k, curves = data.iteration, data.mean
-    late = {s: float(curve[_late(k)].mean()) for s, curve in curves.items()}
+    late = {s: float(curve[late_in(k)].mean()) for s, curve in curves.items()}
     levels = ", ".join(f"{number(x)} ({_label(s)})" for s, x in late.items())
     seen = f"Mean error over the last half of {k[-1]:,.0f} iterations: {levels}."
     if "avi" in late and len(late) > 1:
@@ -275,7 +278,7 @@ def averaging_shrinks_bound(data: Bounds) -> Verdict:
     k = data.iteration
     if undecided := _undecided(claim, k, bounds, {"avi", "movi"}):
         return undecided
-    falls = {s: _fall(k, curve) for s, curve in bounds.items()}
+    falls = {s: fall_of(k, curve) for s, curve in bounds.items()}
     listed = ", ".join(f"{number(falls[s])} × for {_label(s)}" for s in falls)
     seen = (
         f"Mean bound over the last half as a multiple of its mean between k = {k[-1] / 100:,.0f} "
@@ -309,18 +312,18 @@ def constant_beta_leaves_error(data: Bounds) -> Verdict:
     mean, avi = data.columns[MEAN_BETA_LOSS], data.columns[AVI_LOSS]
     if undecided := _undecided(claim, k, {"movi": mean}, {"movi"}):
         return undecided
-    late = _late(k)
+    late = late_in(k)
     level, highest = float(mean[late].mean()), float(avi[late].mean())
-    falls = {beta: _fall(k, curve) for beta, curve in constant.items()}
+    falls = {beta: fall_of(k, curve) for beta, curve in constant.items()}
     levels = {beta: float(curve[late].mean()) for beta, curve in constant.items()}
     listed = "; ".join(
         f"β = {beta}: {number(levels[beta])} ({number(falls[beta])} ×)" for beta in constant
     )
     seen = (
         f"Mean loss over the last half: {listed}; β_k = k/(k+1): {number(level)} "
-        f"({number(_fall(k, mean))} ×); AVI: {number(highest)}. In brackets, as a multiple of its "
-        f"mean between k = {k[-1] / 100:,.0f} and {k[-1] / 10:,.0f}."
+        f"({number(fall_of(k, mean))} ×); AVI: {number(highest)}. In brackets, as a multiple of "
+        f"its mean between k = {k[-1] / 100:,.0f} and {k[-1] / 10:,.0f}."
     )
     remains = all(falls[b] > FALLING and levels[b] >= ALIKE * level for b in constant)
     improves = all(levels[b] < highest for b in constant)
-    return Verdict(claim, seen, remains and improves and _fall(k, mean) <= FALLING)
+    return Verdict(claim, seen, remains and improves and fall_of(k, mean) <= FALLING)
