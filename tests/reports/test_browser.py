@@ -30,7 +30,7 @@ LIGHT_INK, DARK_INK = "rgb(28, 39, 51)", "rgb(232, 237, 242)"
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = synthetic.write_all(tmp_path_factory.mktemp("results"), iterations=10_000)
-    return write_report(directory, directory / "report.html")
+    return write_report(directory, directory / "report.html", formats=[])
 
 
 @pytest.fixture(scope="module")

@@ -292,7 +292,7 @@ def test_an_algorithm_has_the_look_of_its_scheme() -> None:
 
 def test_the_influence_of_beta(tmp_path: Path) -> None:
     results = only(synthetic.write_betas(tmp_path))
-    main = [series.label for series in results.series if variant.main]
+    main = [series.label for series in results.series if series.main]
     assert main == ["dqn", "momentum-dqn"]
     figure = deep_figures.influence_of_beta(results)
     assert figure is not None
