@@ -8,7 +8,7 @@ import pytest
 from movi.reports import write_report
 from tests.reports import synthetic_runs as synthetic
 from tests.reports.report_browser import Browser
-from tests.reports.test_report_browser import SIZES, STATES, TOOLTIP
+from tests.reports.test_browser import SIZES, STATES, TOOLTIP
 
 PLOTS = 6
 
