@@ -404,7 +404,7 @@ def test_sigterm_and_sigint_end_the_command_with_their_status(tmp_path, monkeypa
     from contextlib import nullcontext
 
     killer = Kill()
-    monkeypatch.setattr(progress, "bar", lambda *_: nullcontext(killer))
+    monkeypatch.setattr(progress, "progress_bar", lambda *_: nullcontext(killer))
     handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
     out = tmp_path / "run"
     words = ["train", "momentum-dqn", "--env", "CartPole-v1", "--out", str(out)]

@@ -20,7 +20,6 @@ class PageTable:
     """A table for the page."""
 
     caption: str
-    """What it shows."""
     rows: Sequence[Mapping[str, str | int | Path]]
     """By column, the same in every row; a path becomes a link."""
     folded: bool = False
@@ -77,7 +76,6 @@ class Loaded:
     files: tuple[Path, ...]
     """The files that the page links to."""
     provenance: Provenance | None = None
-    """What made them, if it is recorded."""
     notes: tuple[str, ...] = ()
     """What a reader must know of them: shown before the figures."""
     tables: tuple[PageTable, ...] = ()
@@ -108,6 +106,5 @@ class Section:
     load: Callable[[Path], Loaded | None]
     """Its data in a results directory; None if there are none, UserError if they are not good."""
     entries: tuple[Entry, ...]
-    """Its figures."""
     expected: bool = True
     """Whether the page says that it is absent."""

@@ -61,14 +61,10 @@ class EvaluationFile:
 
 
 @dataclass(frozen=True)
-class EvaluationRow:
+class EvaluationRow(EvaluationFile):
     """An evaluation during a run."""
 
     step: int
-    mean: float
-    std: float
-    returns: list[float]
-    lengths: list[int]
 
 
 @dataclass(frozen=True)

@@ -42,9 +42,7 @@ class Run:
     """A run directory."""
 
     path: Path
-    """Where it is."""
     config: Config
-    """What was asked for."""
     state: State
     """Finished and diverged runs have ended; whatever else happened to others, they have not."""
     scores: NDArray[np.float64]

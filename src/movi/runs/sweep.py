@@ -38,9 +38,7 @@ class Cell:
     """The runs of one variant on one environment: they differ in the seed alone."""
 
     env: str
-    """The environment's id."""
     label: str
-    """The variant's."""
     seeds: tuple[int, ...]
     """One run for each."""
     config: Config
@@ -79,7 +77,6 @@ class Sweep:
     """A matrix of runs."""
 
     name: str
-    """What it is called."""
     scale: str
     """quick, laptop or paper; or "as written", from a file."""
     cells: tuple[Cell, ...]

@@ -62,7 +62,6 @@ class Failure:
     """A run that has no result."""
 
     run: RunStatus
-    """The run."""
     log: Path
     """What its worker said."""
 

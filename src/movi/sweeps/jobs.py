@@ -20,9 +20,7 @@ class Job:
     index: int
     """Of the cell in the sweep."""
     cell: Cell
-    """The cell."""
     seeds: tuple[int, ...]
-    """Some of its seeds."""
 
     def runs(self, directory: Path) -> list[Path]:
         """The directories of its runs, in a sweep's directory."""

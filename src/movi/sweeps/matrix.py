@@ -22,7 +22,6 @@ class Variant:
     """An algorithm with options, under a label of its own."""
 
     algorithm: str
-    """Its name."""
     label: str = ""
     """Tells it from the sweep's other variants; by default the algorithm's name."""
     preset: str | None = None

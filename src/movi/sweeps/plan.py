@@ -24,7 +24,6 @@ class Plan:
     needs: tuple[Footprint, ...]
     """Of each cell."""
     workers: int
-    """Processes at once."""
 
     def memory(self, job: Job) -> int:
         """Bytes of memory that a job wants: with less, a replay in files is read from the disk."""

@@ -36,7 +36,6 @@ class Sign:
     steps_per_second: float | None
     """Of each run."""
     message: str
-    """Why it failed."""
     where: str
     """The machine and the process."""
 

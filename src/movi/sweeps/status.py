@@ -26,15 +26,11 @@ class RunStatus:
     """One run."""
 
     env: str
-    """The environment."""
     label: str
-    """The algorithm's variant."""
     seed: int | None
-    """The seed."""
     state: str
     """One of STATES."""
     step: int = 0
-    """Agent steps done."""
     steps: int | None = None
     """Agent steps in all."""
     speed: float | None = None

@@ -131,13 +131,13 @@ def _with_options(kind: Any) -> Any:
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
     """Trains, begins or goes on; stops with a checkpoint when a signal asks for it."""
     from movi.training.processors import prepare
-    from movi.training.progress import bar
+    from movi.training.progress import progress_bar
     from movi.training.stopping import stopping
     from movi.training.train import train_seeds
 
     prepare(config.env, len(seeds))
-    start = time.monotonic()
-    with stopping() as stop, bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
+    start, name = time.monotonic(), f"{config.algorithm} {config.env}"
+    with stopping() as stop, progress_bar(name, config.steps) as watcher:
         results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop, trust=trust)
     seconds = time.monotonic() - start
     for out, result in zip(outs, results):

@@ -7,9 +7,10 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TypeVar
 
 from movi.agents.agent import AGENT_FILE, Agent, encoded
 from movi.agents.learner import comparable
@@ -42,6 +43,8 @@ from movi.versions import of_training
 REPLAY = "replay"
 PASSING = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
 
+Opened = TypeVar("Opened", "_Rows", "_Events")
+
 
 class RunDirectory:
     """Writes a run's files; from ``begin`` on, and until ``close`` the only one to do so."""
@@ -72,7 +75,7 @@ class RunDirectory:
             self.path.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self.path / RUN_LOCK)
         self._begun = False
-        self._open: list[Any] = []
+        self._files = ExitStack()
         self.rows: list[dict[str, Any]] = []
 
     @property
@@ -98,16 +101,12 @@ class RunDirectory:
             if self._group:
                 self.write_json(GROUP, {"format": 1, "seeds": self._group})
             write_aside(self.path / CONFIG, self._config.to_json())
-            self._metrics = _Rows(self.path / METRICS, kept)
-            self._open.append(self._metrics)
-            if self._config.evaluate_every:
-                self._evaluations = _Rows(self.path / EVALUATIONS, played)
-                self._open.append(self._evaluations)
             timing = _timing(self.path / TIMING, len(self.rows))
-            self._timing = _opened(self.path / TIMING, _lines(timing))
-            self._open.append(self._timing)
-            self._events = _Events(self.path)
-            self._open.append(self._events)
+            self._metrics = self._opened(_Rows(self.path / METRICS, kept))
+            self._timing = self._opened(_Rows(self.path / TIMING, _lines(timing)))
+            if self._config.evaluate_every:
+                self._evaluations = self._opened(_Rows(self.path / EVALUATIONS, played))
+            self._events = self._opened(_Events(self.path))
             timing += [{} for _ in self.rows[len(timing) :]]
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
@@ -119,6 +118,11 @@ class RunDirectory:
         notice = self._write_versions(0 if written is None else step)
         self.status("running", step)
         return notice
+
+    def _opened(self, file: Opened) -> Opened:
+        """A file that ``close`` closes."""
+        self._files.callback(file.close)
+        return file
 
     def _write_versions(self, step: int) -> str:
         """Adds today's versions if they are others; a line about them, if there is one to say."""
@@ -158,8 +162,7 @@ class RunDirectory:
         self._last, self._last_step = now, step
         with writing(self.path):
             self._metrics.add(clean(metrics))
-            self._timing.write(_lines([timing]))
-            self._timing.flush()
+            self._timing.add(timing)
             self._events.add({**metrics, **timing})
         self.rows.append(dict(metrics))
 
@@ -173,7 +176,7 @@ class RunDirectory:
     def written(self) -> dict[str, Any]:
         """What ``begin`` needs to go on from here; it is on the disk when this returns."""
         with writing(self.path):
-            os.fsync(self._timing.fileno())
+            self._timing.written()
             written = self._metrics.written()
             if self._config.evaluate_every:
                 written["evaluations"] = self._evaluations.written()
@@ -197,8 +200,7 @@ class RunDirectory:
 
     def close(self) -> None:
         """Closes the files; a new directory in which nothing began is removed again."""
-        for file in self._open:
-            file.close()
+        self._files.close()
         if self._new and not self._begun:
             shutil.rmtree(self.replay, ignore_errors=True)
         self._lock.close()
@@ -221,7 +223,8 @@ class _Rows:
     """A file of rows that a checkpoint can refer to: how many there were, and which."""
 
     def __init__(self, file: Path, content: bytes) -> None:
-        self._file = _opened(file, content)
+        write_aside(file, content)
+        self._file = file.open("ab")
         self._rows, self._bytes = len(content.splitlines()), len(content)
         self._digest = hashlib.sha256(content)
 
@@ -308,12 +311,6 @@ def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-def _opened(file: Path, content: bytes) -> IO[bytes]:
-    """A file with this content, to be added to."""
-    write_aside(file, content)
-    return file.open("ab")
 
 
 def clean(metrics: Mapping[str, Any]) -> dict[str, Any]:

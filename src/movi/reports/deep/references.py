@@ -31,7 +31,6 @@ class Reference:
     """Published curves of some variants on some games."""
 
     name: str
-    """The file's."""
     curves: Mapping[tuple[str, str], Array]
     """By game and variant: scores [runs, iterations]; NaN where a run has no value."""
 

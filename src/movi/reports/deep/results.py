@@ -43,11 +43,9 @@ class Series:
     """An algorithm with its settings: one curve in every figure."""
 
     label: str
-    """Its name."""
     algorithm: str
     """dqn, momentum-dqn, deep-sql, deep-dpp, or whatever a reference calls it."""
     style: Style
-    """Its look."""
     beta: float | None = None
     """Its β if that is constant."""
     sign: str | None = None
@@ -63,13 +61,10 @@ class Results:
     name: str
     """Short, for the names of files."""
     title: str
-    """The heading."""
     suite: str
     """Atari, MinAtar, gymnax, or Gymnasium."""
     games: tuple[str, ...]
-    """In order."""
     series: tuple[Series, ...]
-    """In order."""
     cells: Mapping[tuple[str, str], GameScores]
     """By game and label."""
     baselines: Mapping[tuple[str, str], str]
@@ -77,11 +72,9 @@ class Results:
     protocol: str
     """How the numbers came about: preset, steps, seeds, sticky actions, kind of score."""
     runs: tuple[Run, ...] = ()
-    """What they are made of."""
     reference: Reference | None = None
     """Published curves to lay over."""
     sweep: Sweep | None = None
-    """The sweep, if they are of one."""
     notes: tuple[str, ...] = ()
     """What a reader must know beside the rules."""
 

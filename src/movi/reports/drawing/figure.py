@@ -35,7 +35,6 @@ class Figure(ABC):
     name: str
     """File name without its ending, and anchor on the page."""
     title: str
-    """The heading."""
     subtitle: str
     """What is drawn, in a line."""
     note: str = field(default="", kw_only=True)

@@ -40,9 +40,7 @@ class LineFigure(Figure):
     """Curves over a common x."""
 
     x_title: str
-    """The horizontal axis."""
     y_title: str
-    """The vertical axis."""
     x: Array
     """Where the curves have values, increasing, above 0."""
     curves: tuple[Curve, ...]

@@ -57,7 +57,6 @@ class PanelsFigure(Figure):
     """Curves by game."""
 
     panels: tuple[Panel, ...]
-    """At least one."""
     x_title: str = "iteration"
     y_title: str = "score"
 

@@ -36,9 +36,7 @@ class Style:
     """How one curve looks: distinguishable by colour, and without it by its dashes."""
 
     label: str
-    """The name in the legend."""
     colour: str
-    """One of the colours above."""
     dash: Dash = ()
 
 

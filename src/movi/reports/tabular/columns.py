@@ -25,9 +25,7 @@ class Bound:
     scheme: str
     """Whose loss it bounds."""
     loss: str
-    """The column of the loss."""
     bound: str
-    """The column of the bound."""
     statement: str
     """Where the paper states it."""
     style: Style
