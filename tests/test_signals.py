@@ -140,6 +140,7 @@ LONG = {
     "garnets compare": ["--out", "results"],
     "garnets assumption": ["--iterations", "100000000", "--out", "results"],
     "garnets bounds": ["--out", "results"],
+    "garnets family": ["--out", "results"],
     "train": ["momentum-dqn", "--env", "gymnax/CartPole-v1", "--steps", "10000000", "--out", "new"],
     "resume": ["run"],
     "evaluate": ["agent.safetensors", "--episodes", "100000"],
