@@ -18,7 +18,7 @@ from movi.sweeps.progress import read_sign
 
 STATES = ("waiting", "running", "interrupted", "finished", "diverged", "failed", "unreadable")
 DEPTH = 4
-"""How deep below a directory that is no sweep's its runs are looked for."""
+"""How many folders deep runs are looked for below a directory that holds no sweep."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class Overview:
     runs: tuple[RunStatus, ...]
     """In the sweep's order."""
     driven: bool | None
-    """Whether a `movi sweep` works on it; None if it is no sweep's."""
+    """Whether a `movi sweep` is at work on it; None if it holds no sweep."""
 
     def counts(self) -> dict[str, int]:
         """How many runs are in each state, those that occur."""

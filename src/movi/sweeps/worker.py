@@ -1,10 +1,11 @@
 """A worker process: the runs of one job, to their end.
 
 ``python -P -m movi.sweeps.worker DIR CELL SEED CORES [MODULE …]`` takes the seeds of cell number
-CELL that go together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two. Ids of
-environments may name the modules, as the user said (``--trust``). It continues what is unfinished
-and does nothing for what is finished, so it may be started as often as one likes.
-When whoever started it dies, the standard input closes: the worker saves its state and stops.
+CELL that go together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two. The
+modules are those that ids of environments may name (``--trust``). It continues what is unfinished
+and leaves alone what is finished, so it may be started any number of times.
+When the process that started it dies, the standard input closes: the worker saves its state and
+stops.
 """
 
 import os
