@@ -1,6 +1,5 @@
 """The page in a real browser: Debian's Chromium, headless, without a network."""
 
-from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
@@ -31,21 +30,6 @@ LIGHT_INK, DARK_INK = "rgb(28, 39, 51)", "rgb(232, 237, 242)"
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = synthetic.write_all(tmp_path_factory.mktemp("results"), iterations=10_000)
     return write_report(directory, directory / "report.html", formats=[])
-
-
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.quit()
-
-
-@pytest.fixture
-def browser(chromium: Browser) -> Browser:
-    chromium.javascript(True)
-    chromium.prefer("light")
-    chromium.size(1200, 900)
-    return chromium
 
 
 def _forget(browser: Browser) -> None:

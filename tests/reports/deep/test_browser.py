@@ -1,6 +1,5 @@
 """The deep half of the page in a real browser: 20 games, four algorithms, five seeds."""
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -14,16 +13,9 @@ PLOTS = 6
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = synthetic.write_atari(tmp_path_factory.mktemp("results"))
-    return write_report(folder, folder / "report.html", formats=[])
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.quit()
+def page(twenty_games: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("page") / "report.html"
+    return write_report(twenty_games, out, formats=[])
 
 
 def test_every_figure_draws_without_an_error_or_the_network(browser: Browser, page: Path) -> None:

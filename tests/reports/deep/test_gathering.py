@@ -33,8 +33,8 @@ def only(folder: Path, reference: Reference | None = None) -> Results:
 
 
 @pytest.fixture(scope="module")
-def atari(tmp_path_factory: pytest.TempPathFactory) -> Results:
-    return only(synthetic.write_atari(tmp_path_factory.mktemp("atari")))
+def atari(twenty_games: Path) -> Results:
+    return only(twenty_games)
 
 
 # The rules ---------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@ import re
 import struct
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -20,6 +21,7 @@ from movi.reports.tabular.tables import ASSUMED, PRINTED, Assumptions
 from tests.reports import synthetic_results as synthetic
 
 
+@cache
 def every_figure() -> list[LineFigure]:
     compare, check, bounds = synthetic.compare(), synthetic.assumptions(), synthetic.bounds()
     found = [

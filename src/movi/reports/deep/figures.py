@@ -17,12 +17,12 @@ LARGE = "SpaceInvaders"
 """The game that the paper shows large; where it is absent, the first one."""
 
 
-def _trace(results: Results, game: str, variant: Series) -> Trace | None:
-    cell = results.cells.get((game, variant.label))
+def _trace(results: Results, game: str, series: Series) -> Trace | None:
+    cell = results.cells.get((game, series.label))
     if cell is None:
         return None
     mean, deviation = mean_and_deviation(cell.scores)
-    return Trace(variant.style, mean, deviation, cell.diverged)
+    return Trace(series.style, mean, deviation, cell.diverged)
 
 
 def _published(results: Results, game: str) -> list[Trace]:
@@ -102,15 +102,15 @@ def compared(results: Results) -> list[Series]:
     return [v for v in results.series if v.main and v.label in results.comparisons]
 
 
-def _bars(results: Results, variant: Series, *, with_mean: bool) -> Bars:
-    comparison = results.comparisons[variant.label]
+def _bars(results: Results, series: Series, *, with_mean: bool) -> Bars:
+    comparison = results.comparisons[series.label]
     diverged = {
         game
         for (game, label), cell in results.cells.items()
-        if label == variant.label and cell.diverged
+        if label == series.label and cell.diverged
     }
     mean = comparison.mean.value if with_mean and len(comparison.games) > 1 else None
-    return Bars(variant.style, comparison.games, mean, frozenset(diverged))
+    return Bars(series.style, comparison.games, mean, frozenset(diverged))
 
 
 def improvement(results: Results, label: str) -> BarsFigure | None:
@@ -118,13 +118,13 @@ def improvement(results: Results, label: str) -> BarsFigure | None:
     comparison = results.comparisons.get(label)
     if comparison is None or len(comparison.games) < 2:
         return None
-    variant = results.labelled(label)
+    series = results.labelled(label)
     baseline = results.baseline_of(label)
     return BarsFigure(
         name=f"{results.name}-improvement-{slug(label)[:60]}",
-        title=f"Normalised improvement of {variant.style.label} over {baseline}",
+        title=f"Normalised improvement of {series.style.label} over {baseline}",
         subtitle="by the area under the training curve",
-        bars=(_bars(results, variant, with_mean=True),),
+        bars=(_bars(results, series, with_mean=True),),
         note=_left_out(comparison.undefined),
         y_title="normalised improvement",
     )
@@ -138,17 +138,17 @@ def _left_out(undefined: Sequence[str]) -> str:
 
 def joint(results: Results) -> BarsFigure | None:
     """Appendix, "AUC improvement over DQN of Momentum-DQN, DSQL and DDPP"."""
-    variants = compared(results)
-    if not variants or (len(variants) == 1 and len(results.games) > 1):
+    shown = compared(results)
+    if not shown or (len(shown) == 1 and len(results.games) > 1):
         return None
-    baselines = {results.baseline_of(variant.label) for variant in variants}
+    baselines = {results.baseline_of(series.label) for series in shown}
     over = baselines.pop() if len(baselines) == 1 else "the DQN of the same settings"
-    undefined = [g for v in variants for g in results.comparisons[v.label].undefined]
+    undefined = [g for v in shown for g in results.comparisons[v.label].undefined]
     return BarsFigure(
         name=f"{results.name}-improvements",
         title=f"Improvement over {over}",
         subtitle="normalised, by the area under the training curve",
-        bars=tuple(_bars(results, variant, with_mean=False) for variant in variants),
+        bars=tuple(_bars(results, series, with_mean=False) for series in shown),
         note=_left_out(list(dict.fromkeys(undefined))),
         y_title="normalised improvement",
     )

@@ -47,20 +47,20 @@ def improves(results: Results, label: str) -> Verdict | Finding | None:
     game, as the claims are about most of many. Deep SQL with Speedy Q-learning's own sign is not
     what the paper prints, and is described.
     """
-    variant = results.labelled(label)
-    if variant.algorithm not in CLAIMS:
+    series = results.labelled(label)
+    if series.algorithm not in CLAIMS:
         return None
     comparison = results.comparisons.get(label)
     seen = _nothing(results, label) if comparison is None else summary(results, label, comparison)
-    if variant.sign == "sql":
+    if series.sign == "sql":
         return Finding(
             f"Deep SQL with Speedy Q-learning's own sign, on {_where(results)}. The appendix "
             "prints the other one (app:atari-dsql), and the paper's statement on Deep SQL is "
             "judged with that one alone.",
             seen,
         )
-    claim = f"{CLAIMS[variant.algorithm].words}; judged here on {_where(results)}"
-    if variant.sign == "printed":
+    claim = f"{CLAIMS[series.algorithm].words}; judged here on {_where(results)}"
+    if series.sign == "printed":
         claim += ", for Deep SQL with the sign that the appendix prints (app:atari-dsql)"
     claim += "."
     if comparison is None:
@@ -75,7 +75,7 @@ def improves(results: Results, label: str) -> Verdict | Finding | None:
         return Verdict(claim, f"{seen} One game decides nothing about most games.", None)
     won = comparison.improved.value > games / 2 and mean.low > 0
     lost = comparison.improved.value < games / 2 and mean.high < 0
-    return Verdict(claim, seen, won if CLAIMS[variant.algorithm].better else lost)
+    return Verdict(claim, seen, won if CLAIMS[series.algorithm].better else lost)
 
 
 def _where(results: Results) -> str:
@@ -142,7 +142,7 @@ def _fixed(results: Results) -> list[Series]:
 
 def _quarters(results: Results, game: str) -> tuple[list[float], list[float]] | None:
     """The mean score of the first and of the last quarter, by β; None if a run has not ended."""
-    cells = [results.cells.get((game, variant.label)) for variant in _fixed(results)]
+    cells = [results.cells.get((game, series.label)) for series in _fixed(results)]
     ended = [cell for cell in cells if cell is not None and cell.ended.any()]
     if len(ended) < len(cells) or len(cells) < 2:
         return None
