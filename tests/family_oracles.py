@@ -11,9 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from movi.mdp.operators import union
-from movi.planning.engine import exactly, from_samples, policy, start
-from movi.planning.runs import iterate
+from movi.mdp.operators import on_device
+from movi.planning.engine import exactly, from_samples, iterate, policy, start
 from tests.oracles import dense_kernel
 
 # How the package runs -----------------------------------------------------------------------------
@@ -38,7 +37,7 @@ def history(mdp, scheme, iterations, draws=None):
     """The tables after iterations 1..K and the policies used in them, [K, S, A] each."""
     with jax.enable_x64(True):
         draws = None if draws is None else jnp.asarray(draws)[:, None]
-        tables, policies = _history(scheme, union(mdp), draws, iterations)
+        tables, policies = _history(scheme, on_device(mdp), draws, iterations)
         return {name: np.asarray(table) for name, table in tables.items()}, np.asarray(policies)
 
 

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 
 import movi
 from movi.errors import UserError
-from movi.mdp.operators import union
-from movi.planning.engine import Scheme, exactly, from_samples, preference, start
-from movi.planning.runs import iterate
+from movi.mdp.operators import on_device
+from movi.planning.engine import Scheme, exactly, from_samples, iterate, preference, start
 from movi.schedules import Constant, Mean
 from movi.targets import (
     AVI,
@@ -37,7 +36,7 @@ WITH_MOMENTUM = [AVI, double(AVI), munchausen(), munchausen(0.5, 1.0, -np.inf)]
 def tables_of(scheme, mdp, iterations, successors=None):
     """The tables after each iteration, exact or on given successors [K, m, S, A]."""
     with jax.enable_x64(True):
-        device = union(mdp)
+        device = on_device(mdp)
         tables, found = start(scheme.algorithm, mdp.states, mdp.actions), []
         for k in range(1, iterations + 1):
             read = exactly(device) if successors is None else from_samples(successors[k - 1])

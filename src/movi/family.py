@@ -18,25 +18,12 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 import jax.numpy as jnp
+from jax import Array
 
+from movi.algorithm import Algorithm, Target, Values
 from movi.errors import UserError, check_fraction, check_positive
-from movi.targets import (
-    AVI,
-    MOVI,
-    Algorithm,
-    Array,
-    Target,
-    Values,
-    evaluation,
-    gap_increasing,
-    greedy_value,
-    mellowmax,
-    munchausen,
-    scaled_log_policy,
-    soft_maximum,
-    soft_policy,
-    under,
-)
+from movi.soft import Real, mellowmax, scaled_log_policy, soft_maximum, soft_policy, under
+from movi.targets import AVI, MOVI, evaluation, gap_increasing, greedy_value, munchausen
 
 LEAST = 1e-300  # of λ + τ: numbers below about 1e-308 are taken for zero by compiled code
 
@@ -64,16 +51,16 @@ def mirror_descent(lam: float, tau: float = 0.0, *, regularised: bool = True) ->
     return mirrored(kappa, beta, tau, regularised)
 
 
-def mirrored(kappa: Array, beta: Array, tau: Array, regularised: bool) -> Algorithm:
+def mirrored(kappa: Real, beta: Real, tau: Real, regularised: bool) -> Algorithm:
     """MD-VI for κ and β that may be traced: one compiled program for a whole grid of them."""
 
     def bootstrap(next_values: Values) -> Array:
-        q, (p, before) = next_values["q"][0], next_values["p"]
+        q, (p, before) = next_values.value, next_values["p"]
         if regularised:  # − λ KL + τ H = ⟨π, β κ ln π_k − κ ln π⟩
             q = q + beta * scaled_log_policy(before, kappa) - scaled_log_policy(p, kappa)
         return under(soft_policy(p, kappa), q)
 
-    def logits(values: Values, a: Array, r: Array, discount: Array, v: Any, rate: Array) -> Array:
+    def logits(values: Values, a: Real, r: Real, discount: Real, v: Any, rate: Real) -> Array:
         log_pi = scaled_log_policy(values["p"][0], kappa)[a]
         return beta * log_pi + evaluation(values, a, r, discount, v, rate)
 
@@ -93,9 +80,9 @@ def dual_averaging(lam: float, tau: float = 0.0, *, regularised: bool = True) ->
         h, before = next_values["h"]
         if regularised:
             return soft_maximum(h, kappa) - beta * soft_maximum(before, kappa)
-        return under(soft_policy(h, kappa), next_values["q"][0])
+        return under(soft_policy(h, kappa), next_values.value)
 
-    def sums(values: Values, a: Array, r: Array, discount: Array, v: Any, rate: Array) -> Array:
+    def sums(values: Values, a: Real, r: Real, discount: Real, v: Any, rate: Real) -> Array:
         return beta * values["h"][0][a] + evaluation(values, a, r, discount, v, rate)
 
     made = _with_a_table("da-vi", "h", bootstrap, sums, kappa, tau, regularised)
@@ -107,8 +94,8 @@ def _with_a_table(
     preference: str,
     bootstrap: Any,
     average: Any,
-    kappa: Array,
-    tau: Array,
+    kappa: Real,
+    tau: Real,
     regularised: bool,
 ) -> Algorithm:
     """q, and beside it the table that the policy is read from, of which two copies are kept."""
@@ -196,7 +183,7 @@ def anchored(anchor: Literal["optimal", "harmonic"] = "optimal") -> Algorithm:
     if anchor not in ("optimal", "harmonic"):
         raise UserError(f"anchor: {anchor!r}, expected 'optimal' or 'harmonic'")
 
-    def backup(values: Values, a: Array, r: Array, discount: Array, v: Any, beta: Array) -> Array:
+    def backup(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
         y = evaluation(values, a, r, discount, v, beta)
         if anchor == "harmonic":
             return beta * y

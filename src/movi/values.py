@@ -19,11 +19,12 @@ from typing import Any, ClassVar, Protocol
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.errors import UserError
 from movi.reading import checked
+from movi.soft import Real
 
-Array = Any  # a JAX array or tracer, or a NumPy array
 Loss = Callable[[Array], Array]  # of an error, elementwise
 
 
@@ -43,7 +44,7 @@ class Value(Protocol):
         """The value of nothing: 0 for sure."""
         ...
 
-    def read(self, output: Array) -> Array:
+    def read(self, output: Any) -> Array:
         """The value that a network's output means."""
         ...
 
@@ -51,11 +52,11 @@ class Value(Protocol):
         """The mean."""
         ...
 
-    def backup(self, r: Array, discount: Array, x: Array) -> Array:
+    def backup(self, r: Real, discount: Real, x: Array) -> Array:
         """The value of r + γ X."""
         ...
 
-    def mixture(self, beta: Array, x: Array, y: Array) -> Array:
+    def mixture(self, beta: Real, x: Array, y: Array) -> Array:
         """β x + (1 − β) y."""
         ...
 
@@ -75,7 +76,7 @@ class Number:
         """0."""
         return np.zeros(())
 
-    def read(self, output: Array) -> Array:
+    def read(self, output: Any) -> Array:
         """The output is the value."""
         return output
 
@@ -83,11 +84,11 @@ class Number:
         """Itself."""
         return x
 
-    def backup(self, r: Array, discount: Array, x: Array) -> Array:
+    def backup(self, r: Real, discount: Real, x: Array) -> Array:
         """r + γ x."""
         return r + discount * x
 
-    def mixture(self, beta: Array, x: Array, y: Array) -> Array:
+    def mixture(self, beta: Real, x: Array, y: Array) -> Array:
         """β x + (1 − β) y."""
         return beta * x + (1 - beta) * y
 
@@ -134,7 +135,7 @@ class Categorical:
         """All mass at 0, split between the atoms beside it."""
         return np.asarray(_triangles(np.zeros(1), self)[:, 0])
 
-    def read(self, output: Array) -> Array:
+    def read(self, output: Any) -> Array:
         """The probabilities of logits."""
         return jax.nn.softmax(output)
 
@@ -142,7 +143,7 @@ class Categorical:
         """⟨z, x⟩."""
         return jnp.matmul(x, self.atoms.astype(x.dtype), precision=jax.lax.Precision.HIGHEST)
 
-    def backup(self, r: Array, discount: Array, x: Array) -> Array:
+    def backup(self, r: Real, discount: Real, x: Array) -> Array:
         """Φ(r + γ z; x): each atom's mass, moved and split between the two atoms beside it.
 
         Mass that leaves the support goes to its end; ``clipped`` says how much.
@@ -150,13 +151,13 @@ class Categorical:
         moved = r + discount * jnp.asarray(self.atoms, jnp.result_type(x))
         return jnp.matmul(_triangles(moved, self), x, precision=jax.lax.Precision.HIGHEST)
 
-    def clipped(self, r: Array, discount: Array, x: Array) -> Array:
+    def clipped(self, r: Real, discount: Real, x: Array) -> Array:
         """The share of the mass of r + γ X that is outside the support."""
         moved = r + discount * jnp.asarray(self.atoms, jnp.result_type(x))
         slack = 1e-4 * (self.high - self.low) / (self.n - 1)  # an atom that rounding moved is in
         return jnp.sum(jnp.where((moved < self.low - slack) | (moved > self.high + slack), x, 0))
 
-    def mixture(self, beta: Array, x: Array, y: Array) -> Array:
+    def mixture(self, beta: Real, x: Array, y: Array) -> Array:
         """β x + (1 − β) y, of the probabilities."""
         return beta * x + (1 - beta) * y
 
@@ -166,7 +167,7 @@ class Categorical:
         return -jnp.sum(y * jax.nn.log_softmax(output), -1)
 
 
-def _triangles(points: Array, value: Categorical) -> Array:
+def _triangles(points: Array | np.ndarray, value: Categorical) -> Array:
     """[n, m]: the share of each of m points that each of n atoms takes; columns sum to 1."""
     width = (value.high - value.low) / (value.n - 1)
     places = (jnp.clip(points, value.low, value.high) - value.low) / width
@@ -195,7 +196,7 @@ class Quantile:
         """0 at every level."""
         return np.zeros(self.n)
 
-    def read(self, output: Array) -> Array:
+    def read(self, output: Any) -> Array:
         """The output is the value."""
         return output
 
@@ -203,11 +204,11 @@ class Quantile:
         """Their mean."""
         return jnp.mean(x, -1)
 
-    def backup(self, r: Array, discount: Array, x: Array) -> Array:
+    def backup(self, r: Real, discount: Real, x: Array) -> Array:
         """r + γ x, quantile by quantile."""
         return r + discount * x
 
-    def mixture(self, beta: Array, x: Array, y: Array) -> Array:
+    def mixture(self, beta: Real, x: Array, y: Array) -> Array:
         """β x + (1 − β) y, quantile by quantile."""
         return beta * x + (1 - beta) * y
 

@@ -15,9 +15,8 @@ import pytest
 import movi
 from movi.agents import make_learner, options_of, regression
 from movi.agents.registry import names
-from movi.mdp.operators import union
-from movi.planning.engine import Scheme, from_samples, start
-from movi.planning.runs import iterate
+from movi.mdp.operators import on_device
+from movi.planning.engine import Scheme, from_samples, iterate, start
 from movi.schedules import Mean
 from movi.spaces import ObservationSpace, Spaces
 from movi.transitions import Transition
@@ -66,7 +65,7 @@ def test_a_one_hot_linear_learner_is_the_tabular_sampled_scheme(name, options):
     update = jax.jit(lambda state, batch, k: learner.sync(learner.update(state, batch, k)[0]))
     state = learner.init(jax.random.key(0))
     with jax.enable_x64(True):
-        device, tables = union(mdp), start(algorithm, STATES, ACTIONS)
+        device, tables = on_device(mdp), start(algorithm, STATES, ACTIONS)
         iteration = jax.jit(
             lambda tables, s2, k: iterate(scheme, tables, from_samples(s2[None]), device, k)
         )

@@ -17,7 +17,7 @@ from movi.envs.atari import (  # noqa: E402
     vector_env,
 )
 from movi.errors import UserError  # noqa: E402
-from movi.experiments.atari import GAMES  # noqa: E402
+from movi.games import GAMES  # noqa: E402
 from movi.spaces import ObservationSpace, Spaces  # noqa: E402
 
 CERTAIN = {"repeat_action_probability": 0.0}

@@ -332,8 +332,8 @@ def test_a_policy_with_an_action_that_a_state_does_not_have_is_refused():
 
 def test_what_is_proven_over_all_actions_is_refused_where_some_are_missing():
     from movi.planning.assumption import assumption_check
-    from movi.planning.errors import trace
     from movi.planning.schemes import scheme
+    from movi.planning.traces import trace
 
     mdps = ragged(0).as_batch()
     line = "mdps: states without some of the actions, expected all of them"

@@ -7,11 +7,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from movi.mdp import FiniteMDP, garnet
-from movi.mdp.operators import union
+from movi.mdp.operators import on_device
 from movi.planning.assumption import AssumptionCheck, assumption_check, settled
 from movi.planning.engine import member_keys, sample, thresholds
-from movi.planning.errors import trace
 from movi.planning.schemes import scheme
+from movi.planning.traces import trace
 from tests.oracles import pair_kernel, random_mdp, refusal
 
 LENGTHS = (0, 1, 2, 4)
@@ -31,7 +31,7 @@ def mdps():
 def draws(mdps, keys, copies, iterations):
     """The successors of every (s, a) at each iteration, [iteration][member, S, A]."""
     with jax.enable_x64(True):
-        device = union(mdps, copies)
+        device = on_device(mdps, copies)
         limits = np.repeat(thresholds(mdps), copies, 0).reshape(*device.rewards.shape, -1)
         drawn = {k: np.asarray(sample(device, limits, keys, k, 1))[0] for k in iterations}
     members = len(mdps) * copies

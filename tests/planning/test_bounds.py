@@ -20,9 +20,9 @@ from movi.planning.bounds import (
     supremum,
     theorem_1,
 )
-from movi.planning.errors import Trace, WeightedNorms, trace, weighted_error_norms
 from movi.planning.ledger import losses_and_bounds
 from movi.planning.schemes import scheme
+from movi.planning.traces import Trace, WeightedNorms, trace, weighted_error_norms
 from movi.schedules import Constant
 from tests.oracles import dense_kernel, optimal_q, pair_kernel, policy_q, random_mdp, refusal
 

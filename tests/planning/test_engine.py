@@ -5,18 +5,18 @@ import pytest
 from scipy import stats
 
 from movi.mdp import FiniteMDP, garnet
-from movi.mdp.operators import union
+from movi.mdp.operators import on_device
 from movi.planning.engine import (
     Scheme,
     exactly,
     from_samples,
     greedy,
+    iterate,
     member_keys,
     sample,
     start,
     thresholds,
 )
-from movi.planning.runs import iterate
 from movi.planning.schemes import scheme
 from movi.schedules import Constant
 from movi.targets import SCHEMES, speedy_q_learning
@@ -76,27 +76,27 @@ def test_one_sampled_iteration_equals_the_one_worked_out_by_hand(
 ):
     chosen = scheme(speedy_q_learning("printed") if which == "printed" else which)
     read = from_samples(jnp.array([SAMPLED]))
-    new = iterate(chosen, tables_of(chosen.algorithm), read, union(two_states), k)
+    new = iterate(chosen, tables_of(chosen.algorithm), read, on_device(two_states), k)
     np.testing.assert_array_equal(new[table][0], expected)
 
 
 def test_the_new_table_comes_first_and_the_oldest_falls_off(x64, two_states):
     chosen = scheme("sql")
     read = from_samples(jnp.array([SAMPLED]))
-    new = iterate(chosen, tables_of(chosen.algorithm), read, union(two_states), 2)
+    new = iterate(chosen, tables_of(chosen.algorithm), read, on_device(two_states), 2)
     np.testing.assert_array_equal(new["q"], [[[2.0, 1.5], [3.5, 0.5]], Q1])
 
 
 def test_several_samples_give_the_mean_of_their_targets(x64, two_states):
     chosen = scheme("avi")
     read = from_samples(jnp.array([SAMPLED, [[0, 0], [0, 0]]]))
-    new = iterate(chosen, tables_of(chosen.algorithm), read, union(two_states), 1)
+    new = iterate(chosen, tables_of(chosen.algorithm), read, on_device(two_states), 1)
     # with s' = 0 everywhere: r + 2/2 = [[2, 1], [3, 0]]
     np.testing.assert_array_equal(new["q"][0], [[2.5, 1.0], [3.0, 0.5]])
 
 
 def test_one_exact_iteration_equals_the_one_worked_out_by_hand(x64, two_states):
-    device = union(two_states)
+    device = on_device(two_states)
     for name, table, expected in [
         # E v(s') with v = (2, 4): [[3.5, 3], [2, 3.75]]
         ("avi", "q", [[2.75, 1.5], [3.0, 0.875]]),
@@ -132,7 +132,7 @@ def test_a_constant_beta_is_used_at_every_iteration(x64, two_states):
     chosen = scheme("movi", Constant(0.25))
     read = from_samples(jnp.array([SAMPLED]))
     for k in (1, 50):
-        new = iterate(chosen, tables_of(chosen.algorithm), read, union(two_states), k)
+        new = iterate(chosen, tables_of(chosen.algorithm), read, on_device(two_states), k)
         # (H + 3 q)/4 with q = [[1, .5], [2.5, −1]]
         np.testing.assert_array_equal(new["h"][0], [[1.5, 0.625], [1.875, 0.5]])
 
@@ -155,7 +155,7 @@ def test_a_sampled_iteration_is_the_target_at_every_state_and_action(x64, algori
     mdp = random_mdp(1, 5, 3, 4, 0.8)
     chosen, tables = Scheme(algorithm, Constant(0.3)), random_tables(algorithm, 5, 3)
     successors = np.random.default_rng(2).integers(0, 5, (5, 3))
-    new = iterate(chosen, tables, from_samples(jnp.array(successors)[None]), union(mdp), 7)
+    new = iterate(chosen, tables, from_samples(jnp.array(successors)[None]), on_device(mdp), 7)
     for name in algorithm.targets:
         for s, a in np.ndindex(5, 3):
             here, there = (
@@ -169,7 +169,7 @@ def test_a_sampled_iteration_is_the_target_at_every_state_and_action(x64, algori
 def test_an_exact_iteration_is_the_expected_target_at_every_state_and_action(x64, algorithm):
     mdp = random_mdp(1, 4, 2, 3, 0.8)
     chosen, tables = Scheme(algorithm, Constant(0.3)), random_tables(algorithm, 4, 2)
-    device = union(mdp)
+    device = on_device(mdp)
     new = iterate(chosen, tables, exactly(device), device, 7)
     kernel = dense_kernel(mdp)
     rows = [{n: t[:, state] for n, t in tables.items()} for state in range(4)]
@@ -194,7 +194,7 @@ def test_the_mean_of_many_sampled_iterations_approaches_the_exact_one(x64, algor
     chosen, tables, device = (
         Scheme(algorithm, Constant(0.3)),
         random_tables(algorithm, 4, 2),
-        union(mdp),
+        on_device(mdp),
     )
     draws = sample(device, thresholds(mdp), member_keys(3, 1), jnp.asarray(1), many)
     one = jax.jit(jax.vmap(lambda d: iterate(chosen, tables, from_samples(d[None]), device, 7)))(
@@ -218,11 +218,11 @@ def test_a_union_keeps_mdps_of_different_discounts_apart(x64):
     )
     chosen = scheme("movi")
     tables = random_tables(chosen.algorithm, 8, 2)
-    device = union(both)
+    device = on_device(both)
     together = iterate(chosen, tables, exactly(device), device, 3)
     for m, part in enumerate(parts):
         mine = {n: t[:, 4 * m : 4 * m + 4] for n, t in tables.items()}
-        alone = iterate(chosen, mine, exactly(union(part)), union(part), 3)
+        alone = iterate(chosen, mine, exactly(on_device(part)), on_device(part), 3)
         for name in "qh":
             np.testing.assert_array_equal(together[name][:, 4 * m : 4 * m + 4], alone[name])
 
@@ -232,7 +232,7 @@ def test_a_union_keeps_mdps_of_different_discounts_apart(x64):
 
 def draw(mdp, seed=0, k=1, samples=1, copies=1):
     limits = np.repeat(thresholds(mdp).reshape(mdp.batch or 1, -1), copies, 0)
-    device = union(mdp, copies)
+    device = on_device(mdp, copies)
     limits = limits.reshape(*device.rewards.shape, mdp.branching - 1)
     keys = member_keys(seed, mdp.batch or 1, copies)
     return np.asarray(sample(device, limits, keys, jnp.asarray(k), samples))

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from movi.mdp.regularised import regularised_optimum
-from movi.planning.errors import trace
 from movi.planning.family_bounds import averaged_errors, moving_average_errors
 from movi.planning.losses import stochastic_losses
 from movi.planning.schemes import scheme
+from movi.planning.traces import trace
 from tests.oracles import refusal
 from tests.planning.test_bounds import many
 

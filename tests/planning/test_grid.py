@@ -6,11 +6,11 @@ import pytest
 from movi.mdp import garnet
 from movi.mdp.regularised import regularised_optimum
 from movi.planning.comparison import compare
-from movi.planning.errors import trace
 from movi.planning.family_bounds import averaged_errors, moving_average_errors
 from movi.planning.grid import kept, sparse_rewards, study
 from movi.planning.losses import stochastic_losses
 from movi.planning.schemes import scheme
+from movi.planning.traces import trace
 from tests.oracles import random_mdp, refusal
 from tests.planning.test_bounds import stacked
 

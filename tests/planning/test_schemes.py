@@ -8,19 +8,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from movi.mdp import FiniteMDP, garnet
-from movi.mdp.operators import union
+from movi.mdp.operators import on_device
 from movi.planning.engine import (
     Scheme,
     exactly,
     from_samples,
+    iterate,
     member_keys,
     sample,
     start,
     thresholds,
 )
-from movi.planning.runs import iterate, run
+from movi.planning.runs import run
 from movi.planning.schemes import scheme
-from movi.planning.solve import solve
+from movi.planning.solver import solve
 from movi.schedules import Constant, Mean, Smoothing
 from movi.targets import MOVI, smoothed_value_iteration
 from tests.oracles import dense_kernel, random_mdp, refusal
@@ -38,7 +39,7 @@ def trajectory(mdp, which, iterations, *, seed=0, sampled=True, beta=None):
     """The tables of iterations 0..K, [K + 1, S, A] each, and the sampled successors, [K, S, A]."""
     chosen = scheme(which, beta)
     with jax.enable_x64(True):
-        device = union(mdp)
+        device = on_device(mdp)
         tables = start(chosen.algorithm, mdp.states, mdp.actions)
         keys, limits = member_keys(seed, 1), jnp.asarray(thresholds(mdp))
         history, samples = {name: [np.asarray(t[0])] for name, t in tables.items()}, []

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.runs.config import Config
 from movi.runs.presets import preset_fields
 

@@ -13,7 +13,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import bootstrap, trim_mean
 
 from movi.errors import UserError
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.reports.statistics import (
     auc,
     compare,

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from movi.errors import UserError
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.runs.presets import preset_fields
 from movi.runs.sweep import difference, slug
 from movi.sweeps.jobs import jobs_of

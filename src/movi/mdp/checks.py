@@ -70,7 +70,7 @@ def validated(
         return _place(np.unravel_index(row, shape))
 
     _check_discount(discount)
-    _check_rewards(rewards, place)
+    check_rewards(rewards, place)
     absent = np.isneginf(rewards)
     if absent.any():
         empty = absent.all(-1)
@@ -136,7 +136,7 @@ def _ragged(
             "expected the numbers of its actions to rise"
         )
     _check_discount(discount)
-    _check_rewards(rewards, place)
+    check_rewards(rewards, place)
     absent = np.isneginf(rewards)
     if absent.any():
         row = int(np.argmax(absent))
@@ -249,7 +249,8 @@ def _check_discount(discount: np.ndarray) -> None:
         raise UserError(f"discount{where}: {discount[bad][0]}, expected a number in [0, 1)")
 
 
-def _check_rewards(rewards: np.ndarray, place: Place) -> None:
+def check_rewards(rewards: np.ndarray, place: Place) -> None:
+    """Raise at the first reward that is not a number, or +inf."""
     flat = rewards.reshape(-1)
     for start in range(0, flat.size, BLOCK):
         block = flat[start : start + BLOCK]

@@ -1,12 +1,16 @@
-"""`movi mdp NAME`: a member of a family, written to a file that `movi solve` reads; `convert`."""
+"""Commands that make, convert and try out MDPs: `mdp NAME`, `garnet`, `convert`, `simulate`."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
 from movi.mdp import families
+
+if TYPE_CHECKING:
+    from movi.mdp.model import FiniteMDP
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -16,90 +20,102 @@ class _Written(families.Family):
     out: Annotated[Path, arg(metavar="FILE")]
     """The file to write."""
 
-    def __init_subclass__(cls) -> None:
-        """A command's help is what its family says of itself."""
-        cls.__doc__ = cls.__base__.__doc__ if cls.__base__ else None
+    def execute(self) -> None:
+        """Make the MDP, write it, say where."""
+        _write(self.mdp, self.out)
+
+
+def _write(make: "Callable[[], FiniteMDP]", out: Path) -> None:
+    """Write what is made; a place where nothing can be written is told first."""
+    from movi.files import file_to_write
+    from movi.mdp.formats import save_mdp
+
+    file_to_write(out)
+    mdp = make()
+    save_mdp(mdp, out)
+    print(f"written      {out}: {mdp}")
+
+
+def _command(family: type[families.Family]) -> Any:
+    """`movi mdp NAME`, whose help is what the family says of itself."""
+    own = type(family.__name__, (family, _Written), {"__doc__": family.__doc__})
+    return dataclass(frozen=True, kw_only=True)(own)
+
+
+Maze, Inventory, Queue, Replacement, Forest, Pendulum, Epidemic = map(
+    _command, families.FAMILIES.values()
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Garnet:
+    """Generate a Garnet, the random MDP of the paper, into a file that `movi solve` reads."""
+
+    out: Annotated[Path, arg(metavar="FILE")]
+    """The .npz to write."""
+    states: int = 30
+    """N_S (paper: 30)."""
+    actions: int = 4
+    """N_A (paper: 4)."""
+    branching: int = 4
+    """N_B, distinct successors of each (s, a) (paper: 4)."""
+    discount: float = 0.9
+    """γ (the paper does not say)."""
+    seed: int = 0
+    """The same seed gives the same MDP."""
 
     def execute(self) -> None:
-        """Make it, write it, say so."""
-        from movi.files import file_to_write
-        from movi.mdp.formats import save_mdp
+        """Generate and write."""
+        from movi.mdp import garnet
 
-        file_to_write(self.out)
-        mdp = self.mdp()
-        save_mdp(mdp, self.out)
-        print(f"written      {self.out}: {mdp}")
+        sizes = self.states, self.actions, self.branching
+        _write(lambda: garnet(*sizes, discount=self.discount, seed=self.seed), self.out)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Maze(families.Maze, _Written):
-    """Its family, to a file."""
+class Read:
+    """How the file of an MDP is read."""
+
+    discount: Annotated[float | None, arg(metavar="X")] = None
+    """γ where the file has none, or another than the file's."""
+    reward: Annotated[str | None, arg(metavar="NAME")] = None
+    """Which rewards, where a .umb has several."""
+    minimise: bool = False
+    """The rewards are costs: their sign is turned."""
+
+    def load(self, file: Path, discount: float | None) -> "FiniteMDP":
+        """The MDP in a file."""
+        from movi.mdp.formats import load_mdp
+
+        return load_mdp(file, discount=discount, reward=self.reward, minimise=self.minimise)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Inventory(families.Inventory, _Written):
-    """Its family, to a file."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Queue(families.Queue, _Written):
-    """Its family, to a file."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Replacement(families.Replacement, _Written):
-    """Its family, to a file."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Forest(families.Forest, _Written):
-    """Its family, to a file."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pendulum(families.Pendulum, _Written):
-    """Its family, to a file."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Epidemic(families.Epidemic, _Written):
-    """Its family, to a file."""
-
-
-@dataclass(frozen=True)
-class Convert:
+class Convert(Read):
     """Turn a file of one format into another: .npz, .umb (Storm, PRISM), .tra (PRISM), .petsc."""
 
     source: Positional[Annotated[Path, arg(metavar="FROM")]]
     """The file to read; a .tra has its rewards beside it (.srew, .trew), a .petsc likewise."""
     target: Positional[Annotated[Path, arg(metavar="TO")]]
     """The file to write, in the format of its suffix."""
-    discount: Annotated[float | None, arg(metavar="X")] = None
-    """γ where the file has none, or another than the file's."""
-    reward: Annotated[str | None, arg(metavar="NAME")] = None
-    """Which rewards, where a .umb has several."""
-    minimise: bool = False
-    """Its rewards are costs: turn their sign."""
 
     def execute(self) -> None:
         """Read, write, say so."""
         from movi.errors import UserError
         from movi.files import file_to_write
-        from movi.mdp.formats import WRITERS, load_mdp
+        from movi.mdp.formats import WRITERS
 
         if self.target.suffix not in WRITERS:
             known = ", ".join(WRITERS)
             raise UserError(f"TO: suffix {self.target.suffix!r}, expected one of {known}")
         file_to_write(self.target, "TO")
-        mdp = load_mdp(
-            self.source, discount=self.discount, reward=self.reward, minimise=self.minimise
-        )
+        mdp = self.load(self.source, self.discount)
         WRITERS[self.target.suffix](mdp, self.target)
         print(f"written      {self.target}: {mdp}")
 
 
-@dataclass(frozen=True)
-class Simulate:
+@dataclass(frozen=True, kw_only=True)
+class Simulate(Read):
     """Roll out the policy of a solution: its mean discounted return beside what v says."""
 
     file: Positional[Annotated[Path, arg(metavar="FILE")]]
@@ -112,23 +128,14 @@ class Simulate:
     """The first state of all of them (default: drawn uniformly)."""
     seed: int = 0
     """Of the draws."""
-    discount: Annotated[float | None, arg(metavar="X")] = None
-    """γ where the file has none, or another than the file's."""
-    reward: Annotated[str | None, arg(metavar="NAME")] = None
-    """Which rewards, where a .umb has several."""
-    minimise: bool = False
-    """Its rewards are costs."""
 
     def execute(self) -> None:
         """Evaluate, roll out, print."""
         from movi.mdp.episodes import simulate
         from movi.mdp.exact import checked_policies, policy_values
         from movi.mdp.files import read_arrays
-        from movi.mdp.formats import load_mdp
 
-        mdp = load_mdp(
-            self.file, discount=self.discount, reward=self.reward, minimise=self.minimise
-        )
+        mdp = self.load(self.file, self.discount)
         policy = checked_policies(mdp, read_arrays(self.solution, ("policy",))["policy"], 1)
         v = mdp.chosen(policy_values(mdp, policy), policy)
         found = simulate(mdp, policy, episodes=self.episodes, start=self.start, seed=self.seed, v=v)

@@ -16,14 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from movi.errors import ToleranceMissed, UserError
-from movi.mdp.certificates import (
-    NEAR,
-    Aim,
-    aim,
-    bracket,
-    require,
-    sweeps_needed,
-)
+from movi.mdp.certificates import NEAR, Aim, aim, bracket, require, sweeps_needed
 from movi.mdp.evaluation import evaluate
 from movi.mdp.methods import DIRECT, actions_of, optimal
 from movi.mdp.model import FiniteMDP
@@ -80,13 +73,8 @@ def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: str = "au
     )
 
 
-def certain_optimum(mdp: FiniteMDP) -> Optimum:
-    """The optimum, for those who build on it: raises unless it is as near as float64 can prove."""
-    return certain(optimum(mdp))
-
-
 def certain(answer: Optimum) -> Optimum:
-    """The answer; raises unless it is as near as float64 can prove."""
+    """The answer, for those who build on it: raises unless it is as near as float64 can prove."""
     if not np.all(answer.converged):
         bound = float(np.max(answer.bound))
         raise ToleranceMissed(

@@ -9,10 +9,12 @@ FiniteMDP(16 states, 4 actions, 3 successors, discount 0.9)
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from movi.errors import UserError, check_count, check_seed
+from movi.mdp.checks import FIELDS
 from movi.mdp.model import FiniteMDP, adopted
 from movi.sizes import require
 
@@ -36,12 +38,11 @@ class Family(ABC):
         """Members with seeds ``seed``, ``seed + 1``, …, as a batch."""
         check_count("count", count)
         each = [replace(self, seed=self.seed + i).mdp().padded() for i in range(count)]
-        return adopted(
-            np.stack([mdp.successors for mdp in each]),
-            np.stack([mdp.probabilities for mdp in each]),
-            np.stack([mdp.rewards for mdp in each]),
-            np.stack([mdp.discount for mdp in each]),
-        )
+        return adopted(*(np.stack([getattr(mdp, name) for mdp in each]) for name in FIELDS))
+
+    def _made(self, *arrays: np.ndarray, **layout: Any) -> FiniteMDP:
+        """The MDP of successors, probabilities and rewards."""
+        return adopted(*arrays, np.float64(self.discount), **layout)
 
     def _check(self, states: int, entries: int, **shares: float) -> None:
         """Sizes and probabilities, before anything is allocated: ``entries`` per state."""
@@ -87,12 +88,8 @@ class Maze(Family):
         probabilities[:] = 1 - self.slip, self.slip / 2, self.slip / 2
         rewards = np.full(to.shape, -1.0)
         successors[-1], rewards[-1] = cells - 1, 0.0
-        return adopted(
-            successors,
-            probabilities,
-            rewards,
-            np.float64(self.discount),
-            action_names=["up", "right", "down", "left"],
+        return self._made(
+            successors, probabilities, rewards, action_names=["up", "right", "down", "left"]
         )
 
 
@@ -140,13 +137,8 @@ class Inventory(Family):
         sold = np.minimum(held[:, None], demands).mean(1)
         rewards = self.price * sold - self.holding * left.mean(1)
         rewards -= self.unit * lots * self.lot + self.setup * (lots > 0)
-        return adopted(
-            left,
-            np.full(left.shape, 1 / len(demands)),
-            rewards,
-            np.float64(self.discount),
-            offsets=offsets,
-            choices=lots,
+        return self._made(
+            left, np.full(left.shape, 1 / len(demands)), rewards, offsets=offsets, choices=lots
         )
 
 
@@ -179,11 +171,10 @@ class Queue(Family):
         after = np.maximum(n[:, None, None] - leave, 0) + come
         rewards = -self.waiting * n[:, None] + [0.0, self.arrival * self.reward]
         rewards[-1, 1] = -np.inf
-        return adopted(
+        return self._made(
             np.minimum(after, self.size),
             np.broadcast_to(p, after.shape).copy(),
             rewards,
-            np.float64(self.discount),
             action_names=["turn away", "let in"],
         )
 
@@ -215,13 +206,7 @@ class Replacement(Family):
         probabilities[:, 0] = self.wear, 1 - self.wear
         probabilities[:, 1] = 1.0, 0.0
         rewards = np.stack([-self.upkeep * x, np.full(len(x), -self.price)], 1)
-        return adopted(
-            successors,
-            probabilities,
-            rewards,
-            np.float64(self.discount),
-            action_names=["keep", "replace"],
-        )
+        return self._made(successors, probabilities, rewards, action_names=["keep", "replace"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -256,13 +241,7 @@ class Forest(Family):
         rewards = np.zeros((self.size, 2))
         rewards[1:, 1] = 1.0
         rewards[-1] = self.old, self.timber
-        return adopted(
-            successors,
-            probabilities,
-            rewards,
-            np.float64(self.discount),
-            action_names=["wait", "cut"],
-        )
+        return self._made(successors, probabilities, rewards, action_names=["wait", "cut"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -301,11 +280,10 @@ class Pendulum(Family):
                 probabilities.append(
                     np.where(up, above, 1 - above) * np.where(quick, faster, 1 - faster)
                 )
-        return adopted(
+        return self._made(
             np.stack(successors, -1),
             np.stack(probabilities, -1),
             rewards,
-            np.float64(self.discount),
             action_names=[f"torque {t:+.0f}" for t in torque],
         )
 
@@ -349,11 +327,10 @@ class Epidemic(Family):
         if (more + fewer).max() > 1:
             raise UserError("infection: too much with this recovery, expected at most 1 in all")
         around = np.stack([np.minimum(ill + 1, self.size), np.maximum(ill - 1, 0), ill], 1)
-        return adopted(
+        return self._made(
             np.repeat(around[:, None], self.measures, 1),
             np.stack([more, fewer, 1 - more - fewer], -1),
             -(ill / self.size)[:, None] - self.price * strength,
-            np.float64(self.discount),
             action_names=[f"measure {m:.2g}" for m in strength],
         )
 

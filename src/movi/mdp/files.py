@@ -12,7 +12,8 @@ from numpy.lib import format as npy
 from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
 from movi.mdp.checks import FIELDS
-from movi.mdp.model import FiniteMDP, adopted, aligned
+from movi.mdp.memory import aligned
+from movi.mdp.model import FiniteMDP, adopted
 from movi.sizes import require
 
 _BLOCK = 1 << 22  # bytes read at a time
@@ -31,8 +32,9 @@ def load_npz(path: str | os.PathLike[str]) -> FiniteMDP:
     It may have the others of the constructor as well: offsets and choices, or a mask, and names.
     """
     arrays = read_arrays(path, FIELDS, OPTIONAL)
+    fields = [arrays.pop(name) for name in FIELDS]
     try:
-        return adopted(**arrays)
+        return adopted(*fields, **arrays)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
 

@@ -5,54 +5,20 @@ gives [n, B], [n, B] and [n] (``vectorised=True``). A reward of −inf is an act
 not have. Every row is checked, stored or not; the first offending (s, a) is named.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from movi.errors import UserError, check_count
 from movi.mdp.certificates import Aim, bracket, check_tolerance, sweeps_needed
-from movi.mdp.checks import ROW_TOLERANCE
-from movi.mdp.model import FiniteMDP, adopted, aligned
+from movi.mdp.checks import ROW_TOLERANCE, check_probabilities, check_rewards, check_successors
+from movi.mdp.memory import aligned
 from movi.sizes import require
 
 Rows = Callable[[Any, Any], tuple[Any, Any, Any]]
 _CHUNK = 1 << 16  # pairs that are evaluated at a time
 TOLERANCE = 1e-6
-
-
-def from_function(
-    states: int,
-    actions: int,
-    successors: Rows,
-    discount: float,
-    *,
-    store: bool = True,
-    vectorised: bool = False,
-    **names: Any,
-) -> "FiniteMDP | FunctionMDP":
-    """An MDP of so many states and actions from a function; see the module's text.
-
-    Args:
-      states: S.
-      actions: A.
-      successors: the function.
-      discount: γ.
-      store: whether to keep the rows in memory, as any other MDP; if not, the function is evaluated
-        in every sweep, and two vectors of values are all that is held.
-      vectorised: whether the function takes and gives NumPy arrays.
-      **names: ``state_names`` and ``action_names`` of an MDP that is stored.
-
-    >>> import jax.numpy as jnp
-    >>> def walk(s, a):
-    ...     return jnp.array([(s + a) % 5, s]), jnp.array([0.75, 0.25]), -1.0 * (s != 4)
-    >>> from_function(5, 2, walk, 0.9)
-    FiniteMDP(5 states, 2 actions, 2 successors, discount 0.9)
-    >>> from_function(5, 2, walk, 0.9, store=False)
-    FunctionMDP(5 states, 2 actions, 2 successors, discount 0.9)
-    """
-    free = FunctionMDP(states, actions, successors, discount, vectorised=vectorised)
-    return free.stored(**names) if store else free
 
 
 class FunctionSolution(NamedTuple):
@@ -92,7 +58,7 @@ class FunctionMDP:
         *,
         vectorised: bool = False,
     ) -> None:
-        """See :func:`from_function`; the function is tried at the first states."""
+        """See `FiniteMDP.from_function`; the function is tried at the first states."""
         check_count("states", states)
         check_count("actions", actions)
         if not 0 <= discount < 1:
@@ -134,23 +100,27 @@ class FunctionMDP:
             raise UserError(f"successors: rewards of shape {r.shape}, expected a number for each")
         return to, p, r
 
-    def stored(self, **names: Any) -> FiniteMDP:
-        """All rows in memory."""
+    def _chunks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
+        """All states, some at a time, and the pairs (s, a) of these."""
+        step = max(1, _CHUNK // self.actions)
+        for begin in range(0, self.states, step):
+            some = np.arange(begin, min(begin + step, self.states), dtype=np.int32)
+            actions = np.tile(np.arange(self.actions, dtype=np.int32), len(some))
+            yield some, np.repeat(some, self.actions), actions
+
+    def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """All rows in memory: successors and probabilities [S, A, B], rewards [S, A]."""
         shape = (self.states, self.actions, self.branching)
         cells = self.states * self.actions
         require(f"{cells:,} pairs (s, a)", memory=cells * (12 * self.branching + 8))
         successors, probabilities = aligned(shape, np.int32), aligned(shape, np.float64)
         rewards = aligned(shape[:2], np.float64)
-        step = max(1, _CHUNK // self.actions)
-        for begin in range(0, self.states, step):
-            some = np.arange(begin, min(begin + step, self.states), dtype=np.int32)
-            s, a = np.repeat(some, self.actions), np.tile(np.arange(self.actions), len(some))
-            to, p, r = self.rows(s, a.astype(np.int32))
-            rows = slice(begin, begin + len(some))
-            successors[rows] = to.reshape(successors[rows].shape)
-            probabilities[rows] = p.reshape(successors[rows].shape)
-            rewards[rows] = r.reshape(rewards[rows].shape)
-        return adopted(successors, probabilities, rewards, np.float64(self.discount), **names)
+        for some, s, a in self._chunks():
+            to, p, r = self.rows(s, a)
+            successors[some] = to.reshape(-1, *shape[1:])
+            probabilities[some] = p.reshape(-1, *shape[1:])
+            rewards[some] = r.reshape(-1, self.actions)
+        return successors, probabilities, rewards
 
     def solve(
         self, *, tolerance: float = TOLERANCE, iterations: int | None = None
@@ -190,31 +160,22 @@ class FunctionMDP:
         if facts.first_bad >= self.states * self.actions:
             return
         s, a = divmod(int(facts.first_bad), self.actions)
-        to, p, r = (x[0] for x in self.rows(np.array([s], np.int32), np.array([a], np.int32)))
-        outside = to[(to < 0) | (to >= self.states)]
-        place = f"state {s}, action {a}"
-        if len(outside):
-            raise UserError(
-                f"successors: {place}: {outside[0]}, expected a state in 0..{self.states - 1}"
-            )
-        if not r < np.inf:
-            raise UserError(f"rewards: {place}: {r}, expected a finite number")
-        wrong = p[~(p >= 0)]
-        if len(wrong):
-            raise UserError(f"probabilities: {place}: {wrong[0]}, expected a number ≥ 0")
-        if abs(p.sum() - 1) > ROW_TOLERANCE:
-            raise UserError(f"probabilities: {place}: they sum to {p.sum()}, expected 1")
+        to, p, r = self.rows(np.array([s], np.int32), np.array([a], np.int32))
+
+        def place(row: int) -> str:
+            return f"state {s}, action {a}"
+
+        check_successors(to, self.states, place)
+        check_rewards(r, place)
+        check_probabilities(p, place)
         raise UserError(f"rewards: state {s}: −inf for every action, expected one it can take")
 
     def _numpy_sweep(self, v: np.ndarray) -> "tuple[np.ndarray, _Facts]":
-        step = max(1, _CHUNK // self.actions)
         new, policy = np.empty(self.states), np.empty(self.states, _small(self.actions))
         facts = _Facts.none(self.states * self.actions)
-        for begin in range(0, self.states, step):
-            some = np.arange(begin, min(begin + step, self.states), dtype=np.int32)
-            s, a = np.repeat(some, self.actions), np.tile(np.arange(self.actions), len(some))
-            rows = self.rows(s, a.astype(np.int32))
-            top, best, part = _backed_up(self, np, some, s * self.actions + a, rows, v, v[some])
+        for some, s, a in self._chunks():
+            numbers = s.astype(np.int64) * self.actions + a
+            top, best, part = _backed_up(self, np, some, numbers, self.rows(s, a), v, v[some])
             new[some], policy[some] = top, best
             facts = facts.joined(part, np)
         return new, facts._replace(policy=policy)

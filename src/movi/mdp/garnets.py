@@ -3,7 +3,8 @@
 import numpy as np
 
 from movi.errors import UserError, check_count, check_seed
-from movi.mdp.model import FiniteMDP, adopted, aligned
+from movi.mdp.memory import aligned
+from movi.mdp.model import FiniteMDP, adopted
 from movi.sizes import require
 
 _ROWS = 1 << 17  # drawn at a time: part of what a seed means, so never to be changed

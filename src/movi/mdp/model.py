@@ -27,12 +27,14 @@ from typing import Any
 import numpy as np
 
 from movi.errors import UserError
-from movi.mdp.checks import FIELDS, Fields, checked_names, floats, validated
-from movi.mdp.tables import Arrays, Axes, of_kernel, of_matrices, of_pairs, of_toy_text
+from movi.mdp.checks import FIELDS, LAYOUT, checked_names, floats, validated
+from movi.mdp.functions import FunctionMDP, Rows
+from movi.mdp.memory import aligned, frozen
+from movi.mdp.tables import Axes, of_kernel, of_matrices, of_pairs, of_toy_text
 from movi.sizes import require
 
 _DTYPES = (np.int32, np.float64, np.float64, np.float64, np.int64, np.int32)
-_NAMED = (*FIELDS, "offsets", "choices")
+_NAMED = (*FIELDS, *LAYOUT)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -84,21 +86,12 @@ class FiniteMDP:
         state_names: Any = None,
         action_names: Any = None,
     ) -> None:
-        if minimise:
-            rewards = costs(rewards)
-        fields = validated(
-            successors,
-            probabilities,
-            rewards,
-            discount,
-            available=available,
-            offsets=offsets,
-            choices=choices,
-        )
-        _set(self, *(_frozen(array, dtype, copy=True) for array, dtype in zip(fields, _DTYPES)))
+        if minimise:  # what costs +inf cannot be done
+            rewards = -floats("rewards", rewards)
+        layout = {"available": available, "offsets": offsets, "choices": choices}
+        fields = validated(successors, probabilities, rewards, discount, **layout)
+        _set(self, *(frozen(array, dtype, copy=True) for array, dtype in zip(fields, _DTYPES)))
         _name(self, state_names, action_names)
-
-    # Sizes ---------------------------------------------------------------------------------------
 
     @property
     def ragged(self) -> bool:
@@ -149,20 +142,14 @@ class FiniteMDP:
         return self.batch
 
     def as_batch(self) -> FiniteMDP:
-        """The batch of this one MDP, for functions that take batches.
-
-        >>> import movi
-        >>> movi.garnet(5, 2, 2).as_batch()
-        FiniteMDP(1 × 5 states, 2 actions, 2 successors, discount 0.9)
-        """
+        """The batch of this one MDP, for functions that take batches."""
         if self.batch is not None:
             return self
         return trusted(*(leaf[None] for leaf in leaves(self.padded())))
 
     def __repr__(self) -> str:
         many = "" if self.batch is None else f"{self.batch} × "
-        discount = np.unique(self.discount)
-        pairs = self.pairs
+        discount, pairs = np.unique(self.discount), self.pairs
         full = pairs == (self.batch or 1) * self.states * self.actions
         return (
             f"FiniteMDP({many}{self.states} states, {self.actions} actions"
@@ -172,11 +159,8 @@ class FiniteMDP:
 
     def require_all_actions(self) -> None:
         """Raises unless every state has every action, as bounds over all (s, a) assume."""
-        absent = np.isneginf(self.rewards)
-        if self.ragged or absent.any():
+        if self.ragged or np.isneginf(self.rewards).any():
             raise UserError("mdps: states without some of the actions, expected all of them")
-
-    # The two layouts -----------------------------------------------------------------------------
 
     def padded(self) -> FiniteMDP:
         """The dense layout, [S, A, B] with rewards of −inf at pairs that are not there."""
@@ -195,7 +179,7 @@ class FiniteMDP:
         probabilities[rows, columns] = self.probabilities
         rewards[rows, columns] = self.rewards
         arrays = successors, probabilities, rewards
-        dense = trusted(*(_frozen(x, x.dtype, copy=False) for x in arrays), self.discount)
+        dense = trusted(*(frozen(x, x.dtype) for x in arrays), self.discount)
         _name(dense, self.state_names, self.action_names)
         return dense
 
@@ -235,8 +219,6 @@ class FiniteMDP:
             return q.argmax(-1)
         rows = np.flatnonzero(q == self.best(q)[self.owners()])
         return self.choices[rows[np.searchsorted(rows, self.offsets[:-1])]]
-
-    # Ways to build one ---------------------------------------------------------------------------
 
     @classmethod
     def from_dense(
@@ -299,16 +281,28 @@ class FiniteMDP:
 
     @classmethod
     def from_function(
-        cls, states: int, actions: int, successors: Any, discount: float, **options: Any
-    ) -> Any:
+        cls,
+        states: int,
+        actions: int,
+        successors: Rows,
+        discount: float,
+        *,
+        store: bool = True,
+        vectorised: bool = False,
+        **names: Any,
+    ) -> FiniteMDP | FunctionMDP:
         """From a function ``successors(s, a) → (s'[B], p[B], r)``; see `movi.mdp.functions`.
 
         With ``store=False`` a `FunctionMDP`, which evaluates it in every sweep.
-        """
-        from importlib import import_module
 
-        make = import_module("movi.mdp.functions").from_function
-        return make(states, actions, successors, discount, **options)
+        >>> import jax.numpy as jnp
+        >>> def walk(s, a):
+        ...     return jnp.array([(s + a) % 5, s]), jnp.array([0.75, 0.25]), -1.0 * (s != 4)
+        >>> FiniteMDP.from_function(5, 2, walk, 0.9)
+        FiniteMDP(5 states, 2 actions, 2 successors, discount 0.9)
+        """
+        free = FunctionMDP(states, actions, successors, discount, vectorised=vectorised)
+        return adopted(*free.arrays(), np.float64(discount), **names) if store else free
 
     def dense(self) -> np.ndarray:
         """P[s, a, s'], of shape [S, A, S] (or [M, S, A, S]; [L, S] in the ragged layout)."""
@@ -319,51 +313,15 @@ class FiniteMDP:
         return kernel.reshape(*self.rewards.shape, self.states)
 
 
-def costs(rewards: Any) -> np.ndarray:
-    """Costs as rewards; what costs +inf cannot be done."""
-    return -floats("rewards", rewards)
-
-
-def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
-    """An uninitialised array whose memory JAX's CPU backend can use as it is."""
-    size = math.prod(shape) * np.dtype(dtype).itemsize
-    memory = np.empty(size + 64, np.uint8)
-    start = -memory.ctypes.data % 64
-    return memory[start : start + size].view(dtype).reshape(shape)
-
-
-def _frozen(array: np.ndarray | None, dtype: Any, *, copy: bool) -> np.ndarray | None:
-    """The array read-only, aligned and of this dtype; itself only if it may be and is."""
-    if array is None:
-        return None
-    ready = array.dtype == dtype and array.flags.c_contiguous and array.ctypes.data % 64 == 0
-    result = array
-    if copy or not ready:
-        result = aligned(array.shape, dtype)
-        result[...] = array
-    result.flags.writeable = False
-    return result
-
-
 def adopted(
-    successors: np.ndarray,
-    probabilities: np.ndarray,
-    rewards: np.ndarray,
-    discount: Any,
-    *,
-    state_names: Any = None,
-    action_names: Any = None,
-    **layout: Any,
+    *arrays: Any, state_names: Any = None, action_names: Any = None, **layout: Any
 ) -> FiniteMDP:
-    """A validated MDP that takes the arrays over instead of copying them: for arrays of our own."""
-    fields: Any = validated(successors, probabilities, rewards, discount, **layout)
-    del successors, probabilities, rewards, discount, layout
-    mdp = trusted(*(_frozen(array, dtype, copy=False) for array, dtype in zip(fields, _DTYPES)))
+    """A validated MDP that takes over the arrays, of our own, of the constructor's first four."""
+    fields: Any = validated(*arrays, **layout)
+    del arrays, layout
+    mdp = trusted(*(frozen(array, dtype) for array, dtype in zip(fields, _DTYPES)))
     _name(mdp, state_names, action_names)
     return mdp
-
-
-# The pytree --------------------------------------------------------------------------------------
 
 
 def leaves(mdp: FiniteMDP) -> tuple[Any, ...]:
@@ -389,6 +347,3 @@ def _name(mdp: FiniteMDP, states: Any, actions: Any) -> None:
         if values is not None:
             values = checked_names(name, values, getattr(mdp, count or "actions"))
         object.__setattr__(mdp, name, values)
-
-
-__all__ = ["Arrays", "Axes", "Fields", "FiniteMDP", "adopted", "aligned", "leaves", "trusted"]

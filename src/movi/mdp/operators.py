@@ -11,19 +11,18 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.compilation import library_takes
 from movi.errors import UserError
 from movi.mdp.model import FiniteMDP, leaves, trusted
-
-Array = Any
 
 jax.tree_util.register_pytree_node(
     FiniteMDP, lambda mdp: (leaves(mdp), None), lambda _, parts: trusted(*parts)
 )
 
 
-class Union(NamedTuple):
+class DeviceMDP(NamedTuple):
     """The disjoint union of the MDPs of a batch, or the one MDP, as device arrays.
 
     Attributes:
@@ -45,7 +44,7 @@ class Union(NamedTuple):
     owners: Array | None = None
 
 
-def union(mdp: FiniteMDP, copies: int = 1) -> Union:
+def on_device(mdp: FiniteMDP, copies: int = 1) -> DeviceMDP:
     """Put an MDP, or ``copies`` times the MDPs of a batch, on the device.
 
     Copy c of MDP m is member ``m * copies + c``. A single MDP is not copied on a CPU. A ragged one
@@ -65,7 +64,7 @@ def union(mdp: FiniteMDP, copies: int = 1) -> Union:
 
     offsets = (np.arange(members) * mdp.states).astype(np.int32)
     successors = repeat(one.successors) + offsets[:, None, None, None]
-    return Union(
+    return DeviceMDP(
         *jax.device_put(
             (
                 successors.reshape(shape),
@@ -78,28 +77,28 @@ def union(mdp: FiniteMDP, copies: int = 1) -> Union:
     )
 
 
-def pairwise(mdp: FiniteMDP) -> Union:
+def pairwise(mdp: FiniteMDP) -> DeviceMDP:
     """Put one MDP on the device in the layout it has."""
     if not mdp.ragged:
-        return union(mdp)
+        return on_device(mdp)
     return _single(mdp, owners=mdp.owners())
 
 
 def _single(
     mdp: FiniteMDP, available: np.ndarray | None = None, owners: np.ndarray | None = None
-) -> Union:
+) -> DeviceMDP:
     fields = (mdp.successors, mdp.probabilities, mdp.rewards, mdp.discount.reshape(1, 1))
-    return Union(*jax.device_put((*fields, available, owners)))
+    return DeviceMDP(*jax.device_put((*fields, available, owners)))
 
 
-def best(mdp: Union, q: Array, states: int) -> Array:
+def best(mdp: DeviceMDP, q: Array, states: int) -> Array:
     """max_a q(s, a), [S]."""
     if mdp.owners is None:
         return jnp.max(q, -1)
     return jax.ops.segment_max(q, mdp.owners, states, indices_are_sorted=True)
 
 
-def greedy_index(mdp: Union, q: Array, states: int) -> Array:
+def greedy_index(mdp: DeviceMDP, q: Array, states: int) -> Array:
     """What `chosen` takes for argmax_a q(s, a): the action, or the row of a ragged MDP."""
     if mdp.owners is None:
         return jnp.argmax(q, -1)
@@ -108,7 +107,7 @@ def greedy_index(mdp: Union, q: Array, states: int) -> Array:
     return jax.ops.segment_min(top, mdp.owners, states, indices_are_sorted=True)
 
 
-def reward_size(mdp: Union) -> Array:
+def reward_size(mdp: DeviceMDP) -> Array:
     """max |r(s, a)| over the pairs that are there."""
     sizes = jnp.abs(mdp.rewards)
     return jnp.max(sizes if mdp.available is None else jnp.where(mdp.available, sizes, 0.0))
@@ -130,7 +129,7 @@ def expected(successors: Array, probabilities: Array, v: Array) -> Array:
     return jax.lax.optimization_barrier(jnp.sum(probabilities * take(v, successors), -1))
 
 
-def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
+def table_jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """``jax.jit`` for functions whose time goes into :func:`expected` over large tables.
 
     On a CPU, XLA hands sums to a library that wants [N, A, B] products in memory first; without it
@@ -148,7 +147,7 @@ def compiled(function: Callable[..., Any], **options: Any) -> Callable[..., Any]
     return call
 
 
-def masked(mdp: Union, tables: dict[str, Array]) -> dict[str, Array]:
+def masked(mdp: DeviceMDP, tables: dict[str, Array]) -> dict[str, Array]:
     """Tables [..., N, A] with −inf at actions that a state does not have."""
     if mdp.available is None:
         return tables
@@ -157,7 +156,7 @@ def masked(mdp: Union, tables: dict[str, Array]) -> dict[str, Array]:
     return {name: jnp.where(mdp.available, x, -jnp.inf) for name, x in tables.items()}
 
 
-def chosen(mdp: Union, table: Array, index: Array) -> Array:
+def chosen(mdp: DeviceMDP, table: Array, index: Array) -> Array:
     """table(s, π(s)) with π as `greedy_index` gives it."""
     return select(table, index) if mdp.owners is None else table[index]
 

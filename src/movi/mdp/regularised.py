@@ -12,17 +12,17 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.errors import UserError
 from movi.mdp.certificates import Aim, Bracket, aim, bracket, sweeps_needed
 from movi.mdp.exact import Optimum, bounded_policy_value, certain, optimum
 from movi.mdp.methods import DIRECT
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, compiled, reward_size, union
+from movi.mdp.operators import DeviceMDP, on_device, reward_size, table_jit
 from movi.mdp.sweeps import backup, optimal_bracket
-from movi.targets import soft_maximum, soft_policy
+from movi.soft import Real, soft_maximum, soft_policy
 
-Array = Any
 _SWEEPS = 1_000  # of value iteration between two looks at whether it is worth going on
 _NEWTON = 200  # evaluations of small problems: they converge quadratically
 
@@ -35,12 +35,12 @@ def entropy_bias(mdp: FiniteMDP, tau: float) -> np.ndarray:
     return tau * np.log(mdp.actions) / (1 - mdp.discount)
 
 
-def regularised_bracket(mdp: Union, v: Array, backed_up: Array, tau: float) -> Bracket:
+def regularised_bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real) -> Bracket:
     """The bracket of q^τ_* from any v [S] and its backup r + γ P v [S, A]; of q* at τ = 0."""
     return _bracket(mdp, v, backed_up, tau) if tau else optimal_bracket(mdp, v, backed_up)
 
 
-def _bracket(mdp: Union, v: Array, backed_up: Array, tau: Array) -> Bracket:
+def _bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real) -> Bracket:
     """For τ > 0. The A terms exp(·) ≤ 1 and their sum are off by (A + 8) 2⁻⁵² relatively."""
     actions, branching = mdp.rewards.shape[-1], mdp.successors.shape[-1]
     size = reward_size(mdp) + tau * np.log(actions)
@@ -71,7 +71,7 @@ def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None =
         return Optimum(*(np.stack(column) for column in zip(*each)))
     mdp = mdp.padded()
     with jax.enable_x64(True):
-        device = union(mdp)
+        device = on_device(mdp)
         v = jnp.asarray(_newton(mdp, tau)) if mdp.states <= DIRECT else jnp.zeros(mdp.states)
         made, most = 0, np.inf
         while True:
@@ -87,8 +87,8 @@ def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None =
         return Optimum(np.asarray(q), policy, bound, kept, "soft value iteration")
 
 
-def certain_optimum(mdp: FiniteMDP, tau: float) -> Optimum:
-    """q^τ_* for those who build on it: raises unless it is as near as float64 can prove."""
+def certain_optimum(mdp: FiniteMDP, tau: float = 0.0) -> Optimum:
+    """q^τ_*, as near as float64 can prove; raises otherwise."""
     return certain(regularised_optimum(mdp, tau))
 
 
@@ -116,9 +116,9 @@ def _newton(mdp: FiniteMDP, tau: float) -> np.ndarray:
     return v
 
 
-@compiled
+@table_jit
 def _sweeps(
-    mdp: Union, v: Array, wanted: Aim, most: int, tau: Array
+    mdp: DeviceMDP, v: Array, wanted: Aim, most: int, tau: Real
 ) -> tuple[Array, Array, Array, Array]:
     """Value iteration from v [S] until the goal, or ``most`` sweeps: v, q, its bound, the floor."""
 
@@ -164,5 +164,5 @@ def stochastic_policy_value(
     only, guess = np.zeros(mdp.states, np.int32), np.zeros(mdp.states)
     v, bound = bounded_policy_value(chain, only, tolerance, guess)
     with jax.enable_x64(True):
-        q = np.asarray(backup(union(mdp), jnp.asarray(v[:, 0])))
+        q = np.asarray(backup(on_device(mdp), jnp.asarray(v[:, 0])))
     return v[:, 0], q, bound + 2.0**-50 * float(np.abs(v).max())

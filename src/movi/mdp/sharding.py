@@ -13,16 +13,15 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from movi.errors import UserError
 from movi.mdp.certificates import Aim, bracket
-from movi.mdp.methods import PATIENCE, State
-from movi.mdp.methods import largest_reward as largest
+from movi.mdp.methods import PATIENCE, State, backed_up, largest_reward
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import compiled, expected
+from movi.mdp.operators import expected, table_jit
 
-Array = Any
 AXIS = "devices"
 
 
@@ -54,6 +53,7 @@ def sharded_value_iteration(
             "JAX_NUM_CPU_DEVICES=N"
         )
     mdp = mdp.padded()
+    size = largest_reward(mdp)
     with jax.enable_x64(True):
         mesh = Mesh(np.array(found[:count]), (AXIS,))
         rows = NamedSharding(mesh, PartitionSpec(AXIS))
@@ -68,29 +68,24 @@ def sharded_value_iteration(
             )
 
         v, index, floor, made = _iterate(
-            shared(mdp.successors),
-            shared(mdp.probabilities),
-            shared(mdp.rewards),
+            [shared(x) for x in (mdp.successors, mdp.probabilities, mdp.rewards)],
             wanted,
             float(mdp.discount),
-            largest(mdp),
+            size,
             most,
             mesh=mesh,
             states=mdp.states,
         )
         whole = NamedSharding(mesh, PartitionSpec())
         index = jax.jit(lambda x: x, out_shardings=whole)(index)
-        v = np.asarray(v)
-        q = mdp.rewards + float(mdp.discount) * (mdp.probabilities * v[mdp.successors]).sum(-1)
-        again = bracket(v, q.max(-1) - v, largest(mdp), float(mdp.discount), mdp.branching)
-        policy = np.asarray(index)[: mdp.states]
-        return State(v, q + again.shift, policy, float(again.bound), float(floor), int(made))
+        last, policy = np.asarray(v), np.asarray(index)[: mdp.states]
+        q = backed_up(mdp, last)
+        again = bracket(last, q.max(-1) - last, size, float(mdp.discount), mdp.branching)
+        return State(last, q + again.shift, policy, float(again.bound), float(floor), int(made))
 
 
 def _iterate(
-    successors: Array,
-    probabilities: Array,
-    rewards: Array,
+    model: list[Array],
     wanted: Aim,
     discount: float,
     size: float,
@@ -100,7 +95,7 @@ def _iterate(
     states: int,
 ) -> tuple[Array, Array, Array, Array]:
     """Until the goal: v [S] (everywhere), the greedy policy (shared out), the floor, the sweeps."""
-    branching = successors.shape[-1]
+    branching = model[0].shape[-1]
     everywhere, rows = PartitionSpec(), PartitionSpec(AXIS)
 
     def on_one(successors: Array, probabilities: Array, rewards: Array) -> Any:
@@ -127,4 +122,4 @@ def _iterate(
     mapped = jax.shard_map(
         on_one, mesh=mesh, in_specs=(rows, rows, rows), out_specs=outs, check_vma=False
     )
-    return compiled(mapped)(successors, probabilities, rewards)
+    return table_jit(mapped)(*model)

@@ -5,42 +5,42 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from movi.mdp.certificates import Aim, Bracket, bracket
 from movi.mdp.operators import (
-    Union,
+    DeviceMDP,
     best,
     chosen,
-    compiled,
     expected,
     greedy_index,
     reward_size,
+    table_jit,
 )
+from movi.soft import Real
 
-Array = Any
 
-
-def optimal_bracket(mdp: Union, v: Array, backed_up: Array) -> Bracket:
+def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array) -> Bracket:
     """The bracket of q* from any v [S] and its backup r + γ P v [S, A] (or [L])."""
     d = best(mdp, backed_up, v.shape[0]) - v
     return bracket(v, d, reward_size(mdp), mdp.discount[0, 0], mdp.successors.shape[-1], jnp)
 
 
-def certify(mdp: Union, v: Array, backed_up: Array) -> tuple[Array, Array]:
+def certify(mdp: DeviceMDP, v: Array, backed_up: Array) -> tuple[Array, Array]:
     """From any v and B v = r + γ P v: q within a proven bound of q*, and that bound."""
     found = optimal_bracket(mdp, v, backed_up)
     return backed_up + found.shift, found.bound
 
 
-def backup(mdp: Union, v: Array) -> Array:
+def backup(mdp: DeviceMDP, v: Array) -> Array:
     """The backup of every action, r + γ P v, [S, A] (or [L])."""
     discount = mdp.discount if mdp.owners is None else mdp.discount[0, 0]
     return mdp.rewards + discount * expected(mdp.successors, mdp.probabilities, v)
 
 
-@partial(compiled, static_argnames="partial_sweeps")
+@partial(table_jit, static_argnames="partial_sweeps")
 def improvements(
-    mdp: Union, v: Array, wanted: Aim, most: Array, partial_sweeps: int
+    mdp: DeviceMDP, v: Array, wanted: Aim, most: Array, partial_sweeps: int
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """One full sweep that certifies and improves, then a few sweeps of the greedy policy alone.
 
@@ -48,7 +48,7 @@ def improvements(
     greedy policy as an index, the bound and its floor; and how many improvements were made.
     """
 
-    def carried(v: Array, q: Array, n: Array) -> Any:
+    def carried(v: Array, q: Array, n: Real) -> Any:
         found = optimal_bracket(mdp, v, q)
         return v, q, found.bound > wanted.goal(found.floor, jnp), n
 
@@ -76,9 +76,9 @@ def improvements(
     return v, q, greedy_index(mdp, q, v.shape[0]), found.bound, found.floor, n
 
 
-@compiled
+@table_jit
 def policy_sweeps(
-    mdp: Union, policy: Array, x: Array, w: Array, wanted: Aim, most: int
+    mdp: DeviceMDP, policy: Array, x: Array, w: Array, wanted: Aim, most: int
 ) -> tuple[Array, Array, Array, Array]:
     """Sweeps of the states' values w [S] under π, until the goal or for ``most`` of them.
 
@@ -89,17 +89,17 @@ def policy_sweeps(
     )
     discount, size = mdp.discount[0, 0], reward_size(mdp._replace(rewards=x))
 
-    def carried(w: Array, n: Array) -> Any:
+    def carried(w: Array, n: Real) -> Any:
         step = expected(successors[:, None], probabilities[:, None], w)[:, 0]
         swept = own + discount * step
         found = bracket(w, swept - w, size, discount, mdp.successors.shape[-1], jnp)
         return w, swept, found, n
 
-    def unfinished(carry: Array) -> Any:
+    def unfinished(carry: Any) -> Array:
         _, _, found, n = carry
         return (found.bound > wanted.goal(found.floor, jnp)) & (n < most)
 
-    def sweep(carry: Array) -> Any:
+    def sweep(carry: Any) -> Any:
         return carried(carry[1], carry[3] + 1)
 
     w, _, found, _ = jax.lax.while_loop(unfinished, sweep, carried(w, 0))
@@ -109,8 +109,8 @@ def policy_sweeps(
 
 @jax.jit
 def arrival_sweeps(
-    mdp: Union, policy: Any, entering: Any, x: Any, goal: float, most: int
-) -> tuple[Any, Any]:
+    mdp: DeviceMDP, policy: Array, entering: Array, x: Array, goal: float, most: int
+) -> tuple[Array, Array]:
     """Sweeps x ← entering + γ x P_π until one moves no more mass than the goal; x, the mass moved.
 
     Not by adding up the series: a sweep forgets the rounding of those before it.
@@ -125,7 +125,8 @@ def arrival_sweeps(
         new = entering.at[successors.reshape(-1)].add(flows.reshape(-1))
         return new, jnp.sum(jnp.abs(new - x)), n + 1
 
-    def unfinished(carry: Any) -> Any:
+    def unfinished(carry: Any) -> Array:
         return (carry[1] > goal) & (carry[2] < most)
 
-    return jax.lax.while_loop(unfinished, sweep, (x, jnp.inf, 0))[:2]
+    begin: Any = (x, jnp.inf, 0)
+    return jax.lax.while_loop(unfinished, sweep, begin)[:2]

@@ -7,24 +7,16 @@
     annotations/rewards/NAME/{states,choices,branches}/values
     actions/choices/{values, strings, string-mapping}
 
-Nobody knows who wrote a file, so that nothing is unpacked to a disk and nothing is taken at its
-word: a member is a regular file of a known name, its size is what the index implies, and both are
-checked against the file's own size and the machine's memory before anything is allocated. A plain
-tar is mapped into memory; a packed one is read once, as a stream, and no further than memory goes.
+The archive is somebody else's (see `archives`): the size of a member is what the index implies, and
+that is checked before anything is allocated.
 """
 
-import bz2
-import gzip
 import io
 import itertools
 import json
-import lzma
-import mmap
-import os
 import re
 import tarfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -32,13 +24,12 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
+from movi.mdp.archives import Buffers, members_of
 from movi.mdp.model import FiniteMDP, adopted
 from movi.mdp.tables import slots
 from movi.reading import LARGEST, checked, parsed
-from movi.sizes import available_memory, require
+from movi.sizes import require
 
-Buffers = Mapping[str, Any]  # the members of an archive by name, as buffers
-_MEMBERS = 10_000  # of an archive at most
 _DTYPES: dict[str, Any] = {
     "double": "<f8",
     "int": "<i8",
@@ -46,7 +37,6 @@ _DTYPES: dict[str, Any] = {
     "rational": [("n", "<i8"), ("d", "<u8")],
 }
 _SIZES = {"double": 64, "int": 64, "uint": 64, "rational": 128}
-_OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7": lzma.open}
 
 
 def read_umb(
@@ -54,7 +44,7 @@ def read_umb(
 ) -> FiniteMDP:
     """An MDP or a Markov chain in UMB; its rewards of this name, or the only ones it has."""
     try:
-        with _archive(path) as members:
+        with members_of(path) as members:
             return _model(members, discount, reward, minimise)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
@@ -62,73 +52,6 @@ def read_umb(
         raise UserError(f"{path}: {error.strerror or 'not a readable UMB file'}") from None
     except Exception:  # whatever tarfile, decompressors and NumPy say to bytes of others
         raise UserError(f"{path}: not a readable UMB file") from None
-
-
-# The archive -------------------------------------------------------------------------------------
-
-
-@contextmanager
-def _archive(path: Path) -> Iterator[Buffers]:
-    if path.exists() and not path.is_file():
-        raise UserError("not a file, expected a UMB archive")
-    with path.open("rb") as file:
-        opener = _OPENERS.get(file.read(2))
-        file.seek(0)
-        if opener is not None:
-            with opener(file) as unpacked:
-                yield _streamed(unpacked)
-            return
-        size = os.fstat(file.fileno()).st_size
-        if not size:
-            raise UserError("empty, expected a UMB archive")
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        members: dict[str, Any] = {}
-        with tarfile.open(fileobj=file, mode="r:") as archive:
-            for member in _listed(archive):
-                end = member.offset_data + member.size
-                if end > size:
-                    raise UserError(f"{member.name}: {member.size} bytes, more than the file has")
-                members[member.name] = memoryview(mapped)[member.offset_data : end]
-        # Arrays keep the map open for as long as they need it.
-        yield members
-
-
-def _listed(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
-    """The members, each a regular file whose name says where in the archive it is, once."""
-    seen: set[str] = set()
-    for member in archive:
-        name = member.name
-        if member.isdir():
-            continue
-        if not member.isreg() or member.issparse():
-            raise UserError(f"{name!r}: a link or a device, expected plain files")
-        if name.startswith("/") or ".." in name.split("/") or name in seen:
-            raise UserError(f"{name!r}: a member of this name, expected each once and inside")
-        seen.add(name)
-        if len(seen) > _MEMBERS:
-            raise UserError(f"more than {_MEMBERS} members, expected a UMB archive")
-        yield member
-
-
-def _streamed(unpacked: Any) -> Buffers:
-    """What a packed archive holds: as far as it goes and memory allows, whatever it claims."""
-    left = available_memory() // 2
-    members = {}
-    with tarfile.open(fileobj=unpacked, mode="r|") as archive:
-        for member in _listed(archive):
-            if member.size > left:
-                require(f"{member.name}", memory=member.size + available_memory() // 2)
-                raise UserError(f"{member.name}: {member.size} bytes, more than memory allows")
-            left -= member.size
-            content = archive.extractfile(member)
-            assert content is not None
-            pieces = io.BytesIO()
-            while piece := content.read(1 << 20):
-                pieces.write(piece)
-            if pieces.tell() != member.size:
-                raise UserError(f"{member.name}: it ends early")
-            members[member.name] = pieces.getbuffer()
-    return members
 
 
 # The model ---------------------------------------------------------------------------------------

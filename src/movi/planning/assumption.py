@@ -26,25 +26,17 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.errors import UserError, check_count, check_seed
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, select, union
-from movi.planning.engine import (
-    exactly,
-    from_samples,
-    greedy,
-    member_keys,
-    sample,
-    start,
-    thresholds,
-)
-from movi.planning.errors import applied, sampled_iteration
+from movi.mdp.operators import select
+from movi.planning.engine import Sampler, greedy, member_keys, sampler, start
 from movi.planning.schemes import scheme
+from movi.planning.traces import applied, sampled_iteration
 from movi.progress import bar
 from movi.sizes import require
 
-Array = Any
 MOVI = scheme("movi")
 
 
@@ -166,24 +158,20 @@ def settled(
     return np.stack([proven[length] for length in lengths])
 
 
-def _flat(limits: np.ndarray, copies: int) -> np.ndarray:
-    return np.repeat(limits, copies, 0).reshape(-1, *limits.shape[2:])
-
-
 def _history(mdps: FiniteMDP, keys: Array, j: int) -> tuple[Any, Any]:
     """MoVI's tables after iteration j − 1 and after iteration j, each [1, M S, A]."""
-    device, limits = union(mdps), _flat(thresholds(mdps), 1)
-    tables = start(MOVI.algorithm, *device.rewards.shape)
-    before = _iterated(tables, device, limits, keys, jnp.asarray(1), jnp.asarray(j))
-    return before, _iterated(before, device, limits, keys, jnp.asarray(j), jnp.asarray(j + 1))
+    drawn = sampler(mdps, keys)
+    tables = start(MOVI.algorithm, *drawn.mdp.rewards.shape)
+    before = _iterated(tables, drawn, jnp.asarray(1), jnp.asarray(j))
+    return before, _iterated(before, drawn, jnp.asarray(j), jnp.asarray(j + 1))
 
 
 @jax.jit
-def _iterated(tables: Any, mdp: Union, limits: Array, keys: Array, first: Array, end: Array) -> Any:
+def _iterated(tables: Any, mdps: Sampler, first: Array, end: Array) -> Any:
     """The tables after iterations first, …, end − 1."""
 
     def iteration(k: Array, tables: Any) -> Any:
-        return sampled_iteration(MOVI, tables, mdp, limits, keys, k, 1)[0]
+        return sampled_iteration(MOVI, tables, mdps, k)[0]
 
     return jax.lax.fori_loop(first, end, iteration, tables)
 
@@ -200,11 +188,11 @@ def _restarted(
 
     before, after = jax.tree.map(repeated, (before, after))
     policy = greedy(MOVI.algorithm, before)  # π_j
-    many, limits = union(mdps, copies), _flat(thresholds(mdps), copies)
+    drawn = sampler(mdps, keys, copies)
 
     def run(tables: Any, first: int) -> Any:
         numbers = jnp.asarray(j), jnp.asarray(first)
-        return _products(tables, policy, many, limits, keys, *numbers, longest=longest)
+        return _products(tables, policy, drawn, *numbers, longest=longest)
 
     start, printed = run(after, j + 1)  # iteration j + 1 is the first to be run again
     _, (assumed, one_more) = run(before, j)
@@ -215,9 +203,7 @@ def _restarted(
 def _products(
     tables: Any,
     policy: Array,
-    mdp: Union,
-    limits: Array,
-    keys: Array,
+    mdps: Sampler,
     j: Array,
     first: Array,
     *,
@@ -230,14 +216,14 @@ def _products(
     tables: P_{j+l:j+1} ε stands at row l if first = j, and at row l − 1 if first = j + 1.
     """
     v = select(tables["q"][0], policy)
-    read = from_samples(sample(mdp, limits, keys, first, 1))
-    error = mdp.discount * (read(v) - exactly(mdp)(v))
+    mdp = mdps.mdp
+    error = mdp.discount * (mdps.read(first, 1)(v) - mdps.read(first, 0)(v))
 
     def iteration(carry: Any, k: Array) -> Any:
         tables, xs = carry
         own = greedy(MOVI.algorithm, tables)  # π_k
         xs = tuple(jnp.where(k > j, applied(mdp, own, x), x) for x in xs)
-        tables, _ = sampled_iteration(MOVI, tables, mdp, limits, keys, k, 1)
+        tables, _ = sampled_iteration(MOVI, tables, mdps, k)
         return (tables, xs), xs
 
     begin = (tables, (error, applied(mdp, policy, error)))

@@ -16,9 +16,9 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.mdp import FiniteMDP, resolvent, weighted_norm
-from movi.mdp.exact import certain_optimum
 from movi.mdp.methods import DIRECT
-from movi.planning.errors import Trace, WeightedNorms, cumulative, error_sums
+from movi.mdp.regularised import certain_optimum
+from movi.planning.traces import Trace, WeightedNorms, cumulative, error_sums
 from movi.schedules import Mean
 
 

@@ -1,8 +1,8 @@
 """The one update of every scheme on tables, and what it reads at the successors.
 
-An iteration evaluates each target of an algorithm at every (s, a). The exact and the sampled scheme
-differ in one thing only, the ``read`` they are given: what v(s') becomes for (s, a), its
-expectation over the successors or its value at sampled ones.
+An iteration (`update`) evaluates each target of an algorithm at every (s, a). The exact and the
+sampled scheme differ in one thing only, the ``read`` they are given: what v(s') becomes for (s, a),
+its expectation over the successors (`exactly`) or its value at sampled ones (`Sampler.read`).
 """
 
 from collections.abc import Callable, Collection, Mapping
@@ -11,14 +11,15 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
+from movi.algorithm import Algorithm, Target
 from movi.errors import UserError
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, expected, masked, take
+from movi.mdp.operators import DeviceMDP, expected, masked, on_device, take
 from movi.schedules import Schedule
-from movi.targets import Algorithm, Target, soft_policy
+from movi.soft import Real, soft_policy
 
-Array = Any
 Tables = Mapping[str, Array]  # by name, [L, N, A, …]: the newest first, then the L − 1 before it
 _UNROLLED = 32  # actions up to which each is written out in the compiled code
 Read = Callable[[Array], Array]  # v [N, …] to what (s, a) sees of it, [N, A, …]
@@ -30,7 +31,7 @@ class Scheme(NamedTuple):
     algorithm: Algorithm
     beta: Schedule
 
-    def rate(self, k: Array) -> Array:
+    def rate(self, k: Array | int) -> Real:
         """β at iteration k = 1, 2, …"""
         return self.beta(k - 1 + self.algorithm.first_beta)
 
@@ -90,8 +91,12 @@ def bootstraps(
     }
 
 
-def backups(
-    algorithm: Algorithm, tables: Tables, seen: Mapping[str, Any], mdp: Union, beta: Array
+def _backups(
+    algorithm: Algorithm,
+    tables: Tables,
+    seen: Mapping[str, Any],
+    mdp: DeviceMDP,
+    beta: Real,
 ) -> dict[str, Array]:
     """Each target at every (s, a), [N, A, …], given what it sees of its successors ([N, A, …]).
 
@@ -136,27 +141,67 @@ def _reads_the_action(backup: Callable[..., Array], tables: Tables, seen: Any) -
     return any(action is x for e in traced.eqns for x in e.invars) or action in traced.outvars
 
 
-def held(
-    algorithm: Algorithm, tables: Tables, read: Read, mdp: Union, beta: Array
+class Update(NamedTuple):
+    """One iteration, and what it was made of; dictionaries by the name of a table.
+
+    Attributes:
+      read: what its target reads at every state, a pytree of [N, …].
+      seen: what (s, a) sees of that at its successors, a pytree of [N, A, …].
+      new: its target at every (s, a), [N, A, …].
+      tables: after the iteration, [L, N, A, …].
+    """
+
+    read: dict[str, Any]
+    seen: dict[str, Any]
+    new: dict[str, Array]
+    tables: dict[str, Array]
+
+
+def update(algorithm: Algorithm, tables: Tables, read: Read, mdp: DeviceMDP, beta: Real) -> Update:
+    """One iteration of an algorithm on its tables, with the rate β."""
+    now = _held(algorithm, tables, read, mdp, beta)
+    here = bootstraps(algorithm, now)
+    seen = jax.tree.map(read, here)
+    new = _backups(algorithm, now, seen, mdp, beta)
+    # The new tables in front; the oldest copies fall off.
+    after = {name: jnp.concatenate([new[name][None], tables[name][:-1]]) for name in tables}
+    return Update(here, seen, new, after)
+
+
+def iterate(
+    scheme: Scheme, tables: Tables, read: Read, mdp: DeviceMDP, k: Array | int
 ) -> dict[str, Array]:
-    """The tables with q after all of an iteration's evaluations of its policy but the last.
+    """The tables after iteration k of a scheme."""
+    return update(scheme.algorithm, tables, read, mdp, scheme.rate(k)).tables
+
+
+def state_values(algorithm: Algorithm, read: Mapping[str, Any]) -> Array:
+    """The estimate of v in what targets read or see: the first number of the value's target."""
+    first = jax.tree.leaves(read[algorithm.value])[0]
+    return algorithm.kind(algorithm.value).expectation(first)
+
+
+def _held(algorithm: Algorithm, tables: Tables, read: Read, mdp: DeviceMDP, beta: Real) -> Tables:
+    """The tables with the value after all evaluations of an iteration's policy but the last.
 
     The samples are held, too: m sweeps are (T̂_π)^m. None are as many as change q: γ^j falls to
     rounding after 40 / (1 − γ) of them at the latest.
     """
     if algorithm.sweeps == 1:
-        return dict(tables)
+        return tables
+    name = algorithm.value
 
-    def with_q(q: Array) -> dict[str, Array]:
-        return {**tables, "q": jnp.concatenate([q[None], tables["q"][1:]])}
+    def with_value(q: Array) -> Tables:
+        return {**tables, name: jnp.concatenate([q[None], tables[name][1:]])}
 
     def sweep(q: Array) -> Array:
-        now = with_q(q)
-        seen = jax.tree.map(read, bootstraps(algorithm, now, ["q"]))
-        return backups(algorithm, now, seen, mdp, beta)["q"]
+        now = with_value(q)
+        seen = jax.tree.map(read, bootstraps(algorithm, now, [name]))
+        return _backups(algorithm, now, seen, mdp, beta)[name]
 
+    q = tables[name][0]
     if algorithm.sweeps is not None:
-        return with_q(jax.lax.fori_loop(1, algorithm.sweeps, lambda _, q: sweep(q), tables["q"][0]))
+        return with_value(jax.lax.fori_loop(1, algorithm.sweeps, lambda _, q: sweep(q), q))
 
     def moving(carry: Any) -> Array:
         _, change, size, n = carry
@@ -169,15 +214,10 @@ def held(
         change, size = (jnp.max(jnp.where(there, jnp.abs(x), 0.0)) for x in (new - q, new))
         return new, change, size, n + 1
 
-    return with_q(jax.lax.while_loop(moving, again, (tables["q"][0], jnp.inf, 0.0, 0))[0])
+    return with_value(jax.lax.while_loop(moving, again, (q, jnp.inf, 0.0, 0))[0])
 
 
-def advance(tables: Tables, new: Mapping[str, Array]) -> dict[str, Array]:
-    """Put the new tables in front; the oldest copies fall off."""
-    return {name: jnp.concatenate([new[name][None], tables[name][:-1]]) for name in tables}
-
-
-def exactly(mdp: Union) -> Read:
+def exactly(mdp: DeviceMDP) -> Read:
     """Read the expectation over the successors."""
     return _each_entry(lambda v: expected(mdp.successors, mdp.probabilities, v))
 
@@ -193,6 +233,40 @@ def _each_entry(read: Read) -> Read:
 
 
 # Sampling ----------------------------------------------------------------------------------------
+
+
+class Sampler(NamedTuple):
+    """MDPs on the device, and what draws their successors.
+
+    Attributes:
+      mdp: one MDP, or the disjoint union of many.
+      limits: the `thresholds` of each (s, a), int32 [N, A, B − 1].
+      keys: a key per member, [members].
+    """
+
+    mdp: DeviceMDP
+    limits: Array
+    keys: Array
+
+    def read(self, k: Array, samples: int) -> Read:
+        """How iteration k reads: the mean of so many samples; with 0 the exact expectation."""
+        if not samples:
+            return exactly(self.mdp)
+        return from_samples(sample(self.mdp, self.limits, self.keys, k, samples))
+
+    def per_member(self, x: Array) -> Array:
+        """[N, …] as [members, S, …]."""
+        return x.reshape(self.keys.shape[0], -1, *x.shape[1:])
+
+
+def sampler(mdps: FiniteMDP, keys: Array, copies: int = 1) -> Sampler:
+    """An MDP or the MDPs of a batch, each ``copies`` times, with a key per copy (`member_keys`)."""
+    mdps = mdps.padded()
+    device = on_device(mdps, copies)
+    limits = thresholds(mdps).reshape(mdps.batch or 1, -1)
+    limits = np.repeat(limits, copies, 0) if copies > 1 else limits
+    shape = (*device.rewards.shape, mdps.branching - 1)
+    return Sampler(device, jax.device_put(limits.reshape(shape)), keys)
 
 
 def thresholds(mdp: FiniteMDP) -> np.ndarray:
@@ -218,7 +292,7 @@ def member_keys(seed: int, members: int, copies: int = 1) -> Array:
     )(jnp.arange(members * copies))
 
 
-def sample(mdp: Union, limits: Array, keys: Array, k: Array, samples: int) -> Array:
+def sample(mdp: DeviceMDP, limits: Array, keys: Array, k: Array, samples: int) -> Array:
     """s' ~ P(·|s, a) for every (s, a), ``samples`` times, [m, N, A], at iteration k.
 
     The numbers depend on the member's key and k alone. They have 31 bits, which are compared as

@@ -16,7 +16,7 @@ from movi.errors import UserError
 from movi.family import weights
 from movi.mdp import FiniteMDP, weighted_norm
 from movi.planning.bounds import largest_value
-from movi.planning.errors import Trace, cumulative
+from movi.planning.traces import Trace, cumulative
 
 Constants = Literal["stated", "derived"]
 SCHEMES = ("md-vi", "da-vi")

@@ -14,33 +14,30 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.errors import UserError, check_count, check_seed
 from movi.family import mirrored, weights
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, union
 from movi.mdp.regularised import certain_optimum
 from movi.planning.bounds import approximate_value_iteration, largest_value
 from movi.planning.engine import (
-    advance,
-    backups,
-    bootstraps,
+    Sampler,
     exactly,
-    from_samples,
     member_keys,
     policy,
-    sample,
+    sampler,
     start,
-    thresholds,
+    state_values,
+    update,
 )
-from movi.planning.errors import trace
 from movi.planning.family_bounds import averaged_errors
 from movi.planning.losses import Losses, batch_losses
 from movi.planning.schemes import scheme
+from movi.planning.traces import trace
 from movi.progress import bar
 from movi.sizes import require
 
-Array = Any
 REFERENCES = ("avi", "sql", "movi")
 """What the grid's corner λ = τ = 0 stands for: AVI has neither weight, SQL and MoVI are the limits
 λ → 0 at τ = 0 with a regularised and with a plain evaluation."""
@@ -192,14 +189,13 @@ def _runs(
     """For each kept iteration n: π_n [pairs, M, S, A], and its bound's error term [pairs, M]."""
     members, shape = len(mdps), (len(pairs), len(mdps), mdps.states, mdps.actions)
     with jax.enable_x64(True):
-        device = union(mdps)
-        limits = jax.device_put(thresholds(mdps).reshape(*device.rewards.shape, -1))
-        keys = member_keys(seed, members)
+        drawn = sampler(mdps, member_keys(seed, members))
+        rows = drawn.mdp.rewards.shape
         both = np.array([weights(*pair) for pair in pairs])
         knobs = jnp.asarray(np.column_stack([both, [tau for _, tau in pairs]]))  # κ, β, τ
-        one = start(mirrored(1.0, 1.0, 0.0, regularised), *device.rewards.shape)
+        one = start(mirrored(1.0, 1.0, 0.0, regularised), *rows)
         tables = jax.tree.map(lambda x: jnp.broadcast_to(x, (len(pairs), *x.shape)), one)
-        average = jnp.zeros((len(pairs), *device.rewards.shape))
+        average = jnp.zeros((len(pairs), *rows))
         state = tables, average, jnp.zeros((len(pairs), members))
     done = 0
     for n in at:
@@ -208,9 +204,7 @@ def _runs(
                 state,
                 jnp.asarray(done + 1),
                 jnp.asarray(int(n)),
-                device,
-                limits,
-                keys,
+                drawn,
                 knobs,
                 regularised=regularised,
             )
@@ -223,31 +217,29 @@ def _advance(
     state: Any,
     first: Array,
     last: Array,
-    mdp: Union,
-    limits: Array,
-    keys: Array,
+    mdps: Sampler,
     knobs: Array,
     *,
     regularised: bool,
 ) -> tuple[Any, Array, Array]:
     """Iterations first..last of all pairs; the policies of the last, and its bound's error term."""
-    members = keys.shape[0]
+    mdp, members = mdps.mdp, mdps.keys.shape[0]
     gamma = jnp.broadcast_to(mdp.discount[:, 0], mdp.rewards.shape[:1]).reshape(members, -1)[:, 0]
     exact = exactly(mdp)
 
     def iteration(k: Array, state: Any) -> Any:
-        sampled = from_samples(sample(mdp, limits, keys, k, 1))
+        sampled = mdps.read(k, 1)
 
         def one(tables: Any, average: Array, term: Array, knob: Array) -> Any:
             kappa, beta, tau = knob
             algorithm = mirrored(kappa, beta, tau, regularised)
-            seen = jax.tree.map(sampled, v := bootstraps(algorithm, tables))
-            new = backups(algorithm, tables, seen, mdp, 0.0)
-            error = mdp.discount * (seen["q"] - exact(v["q"]))
+            made = update(algorithm, tables, sampled, mdp, 0.0)
+            seen, read = (state_values(algorithm, x) for x in (made.seen, made.read))
+            error = mdp.discount * (seen - exact(read))
             average = beta * average + jnp.where(tau > 0, 1 - beta, 1.0) * error
             norm = jnp.max(jnp.abs(average.reshape(members, -1)), 1)
             term = jnp.where(tau > 0, gamma * term + norm, norm)
-            return advance(tables, new), average, term
+            return made.tables, average, term
 
         tables, average, term = state
         return jax.vmap(one)(tables, average, term, knobs)

@@ -8,7 +8,7 @@ import numpy as np
 
 from movi.errors import UserError, check_count, check_seed
 from movi.mdp import FiniteMDP, policy_values
-from movi.mdp.exact import certain_optimum
+from movi.mdp.regularised import certain_optimum
 from movi.planning.bounds import (
     approximate_value_iteration,
     concentrability,
@@ -18,11 +18,11 @@ from movi.planning.bounds import (
     supremum,
     theorem_1,
 )
-from movi.planning.errors import Trace, trace, weighted_error_norms
 from movi.planning.losses import Losses, batch_losses
 from movi.planning.schemes import scheme
+from movi.planning.traces import Trace, trace, weighted_error_norms
 from movi.progress import bar
-from movi.schedules import Constant
+from movi.schedules import Constant, Schedule
 from movi.sizes import require
 
 
@@ -50,7 +50,6 @@ def losses_and_bounds(
     # Of every iteration: q, the error, their sums, the bound's two terms and the bound.
     require(f"{iterations:,} iterations", memory=8 * 8 * iterations * cells)
     optimal = certain_optimum(mdps)
-    uniform = np.full((mdps.states, mdps.actions), 1 / (mdps.states * mdps.actions))
     columns: dict[str, np.ndarray] = {"iteration": np.arange(1, iterations + 1)}
 
     def put(name: str, loss: np.ndarray, **bounds: np.ndarray) -> None:
@@ -58,21 +57,21 @@ def losses_and_bounds(
         columns[name] = loss.mean(-1)
         for bound, values in bounds.items():
             columns[bound] = values.mean(-1)
-            columns[f"{bound}_holds"] = (loss <= values + 1e-9 * (1 + np.abs(values))).mean(-1)
+            columns[f"{bound}_holds"] = (loss <= values + _slack(values)).mean(-1)
 
     with (
         ThreadPoolExecutor(os.cpu_count()) as pool,
         bar("runs", 4 + len(rates), show=progress) as advance,
     ):
 
-        def measured(run: Trace) -> Losses:
-            return batch_losses(mdps, optimal.q, run.policies, pool)
+        def traced(name: str, beta: Schedule | None = None) -> tuple[Trace, Losses]:
+            run = trace(mdps, scheme(name, beta), iterations, seed=seed)
+            advance(1)
+            return run, batch_losses(mdps, optimal.q, run.policies, pool)
 
-        run = trace(mdps, scheme("movi"), iterations, seed=seed)
-        loss = measured(run)
-        norms = weighted_error_norms(mdps, run)
         used = slice(0, iterations)  # π_1..π_K
-        theorem = theorem_1(mdps, run, optimal.policy)
+        run, loss = traced("movi")
+        norms, theorem = weighted_error_norms(mdps, run), theorem_1(mdps, run, optimal.policy)
         put(
             "loss_sup",
             loss.sup[used],
@@ -80,36 +79,33 @@ def losses_and_bounds(
             supremum=supremum(mdps, run, norms),
             proposition_1=proposition_1(mdps, iterations, delta),
         )
-
-        def holds(m: int) -> np.ndarray:  # component by component, as the theorem says
-            lost = optimal.q[m] - policy_values(mdps[m], run.policies[used, m])
-            slack = 1e-9 * (1 + np.abs(theorem[:, m]))
-            return (lost <= theorem[:, m] + slack).all((-2, -1))
-
-        shares = np.stack(list(pool.map(holds, range(len(mdps)))), -1)
-        columns["theorem_1_sup_holds"] = shares.mean(-1)
+        columns["theorem_1_sup_holds"] = _holds(mdps, optimal.q, run, theorem, pool)
+        uniform = np.full((mdps.states, mdps.actions), 1 / (mdps.states * mdps.actions))
         coefficients = list(pool.map(lambda mdp: concentrability(mdp, uniform, uniform), mdps))
-        put(
-            "loss_l1",
-            loss.l1[used],
-            corollary_1=corollary_1(mdps, run, norms, coefficients),
-        )
-        advance(1)
+        put("loss_l1", loss.l1[used], corollary_1=corollary_1(mdps, run, norms, coefficients))
         for beta, rate in zip(constant_betas, rates):
-            run = trace(mdps, scheme("movi", rate), iterations, seed=seed)
-            put(f"constant_beta_loss_{beta:g}", measured(run).sup[used])
-            advance(1)
-        run = trace(mdps, scheme("avi"), iterations, seed=seed)
-        put(
-            "avi_loss_sup",
-            measured(run).sup[used],
-            avi_bound=approximate_value_iteration(mdps, run),
-        )
-        advance(1)
-        after = slice(1, iterations + 1)  # π_2..π_{K+1}: after each iteration
+            put(f"constant_beta_loss_{beta:g}", traced("movi", rate)[1].sup[used])
+        run, loss = traced("avi")
+        put("avi_loss_sup", loss.sup[used], avi_bound=approximate_value_iteration(mdps, run))
         for name in ("sql", "dpp"):
-            run = trace(mdps, scheme(name), iterations, seed=seed)
+            run, loss = traced(name)
             bound = {f"{name}_bound": speedy_and_policy_programming(mdps, run)}
-            put(f"{name}_loss_sup", measured(run).sup[after], **bound)
-            advance(1)
+            put(f"{name}_loss_sup", loss.sup[1:], **bound)  # π_2..π_{K+1}: after each iteration
     return columns
+
+
+def _slack(bound: np.ndarray) -> np.ndarray:
+    """What rounding may put a loss above its bound."""
+    return 1e-9 * (1 + np.abs(bound))
+
+
+def _holds(
+    mdps: FiniteMDP, q: np.ndarray, run: Trace, theorem: np.ndarray, pool: ThreadPoolExecutor
+) -> np.ndarray:
+    """In which share of the MDPs Theorem 1 held, component by component, as it says, [K]."""
+
+    def one(m: int) -> np.ndarray:
+        lost = q[m] - policy_values(mdps[m], run.policies[:-1, m])
+        return (lost <= theorem[:, m] + _slack(theorem[:, m])).all((-2, -1))
+
+    return np.stack(list(pool.map(one, range(len(mdps)))), -1).mean(-1)

@@ -5,6 +5,7 @@ scheme's label (``m-vi:alpha=0.9:tau=0.03``) and in Python. Its ``scheme()`` mak
 the algorithm and the schedule of β. `docs/family.md` has the equations.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -39,14 +40,16 @@ class Options:
     """The scheme's name in figures and tables."""
     takes_beta: ClassVar[bool] = False
     """Whether a caller may give it another schedule of β."""
+    made_by: ClassVar[Callable[..., Algorithm]]
+    """What makes its algorithm of the options, by their names."""
 
     def __post_init__(self) -> None:
         """Checks every field, as making the scheme does."""
         self.scheme()
 
     def algorithm(self) -> Algorithm:
-        """The algorithm that these options mean."""
-        raise NotImplementedError
+        """The algorithm that these options mean: what ``made_by`` makes of them."""
+        return type(self).made_by(**vars(self))
 
     def schedule(self) -> Schedule:
         """β_k; k/(k+1) unless the options say otherwise."""
@@ -105,15 +108,12 @@ class DPPOptions(Options):
     """Dynamic policy programming (eq:psi-dpp)."""
 
     title: ClassVar[str] = "DPP"
+    made_by = staticmethod(dynamic_policy_programming)
 
     eta: Annotated[float | None, arg(metavar="X")] = None
     """η: the inverse temperature of the policy; None: the greedy limit (the paper's)."""
     form: Literal["log-sum-exp", "boltzmann"] = "log-sum-exp"
     """With η: the log-sum-exp form, or ⟨softmax(ηψ), ψ⟩, which Azar et al. (2012) analyse."""
-
-    def algorithm(self) -> Algorithm:
-        """ψ + r + γ P mψ − mψ."""
-        return dynamic_policy_programming(self.eta, self.form)
 
 
 @dataclass(frozen=True)
@@ -162,15 +162,12 @@ class MVIOptions(Options):
     """Munchausen value iteration (Vieillard, Pietquin, Geist 2020)."""
 
     title: ClassVar[str] = "M-VI"
+    made_by = staticmethod(munchausen_value_iteration)
 
     alpha: Real = 0.9
     """α: the weight of the log-policy that is added to the reward."""
     tau: Real = 0.03
     """τ: the temperature of the policy."""
-
-    def algorithm(self) -> Algorithm:
-        """M-VI(α, τ)."""
-        return munchausen_value_iteration(self.alpha, self.tau)
 
 
 @dataclass(frozen=True)
@@ -178,15 +175,12 @@ class CVIOptions(Options):
     """Conservative value iteration (Kozuno, Uchibe, Doya 2019)."""
 
     title: ClassVar[str] = "CVI"
+    made_by = staticmethod(conservative_value_iteration)
 
     alpha: Real = 0.9
     """α: how much of the gap between actions is kept; 1 is DPP."""
     eta: Real = 30.0
     """β' of that paper: the inverse temperature of the policy."""
-
-    def algorithm(self) -> Algorithm:
-        """CVI(α, β')."""
-        return conservative_value_iteration(self.alpha, self.eta)
 
 
 @dataclass(frozen=True)
@@ -194,13 +188,10 @@ class ALOptions(Options):
     """Advantage learning (Baird 1999; Bellemare et al. 2016)."""
 
     title: ClassVar[str] = "AL"
+    made_by = staticmethod(advantage_learning)
 
     alpha: Real = 0.9
     """α: how much of the gap between actions is kept; 1 is the greedy DPP, 0 is AVI."""
-
-    def algorithm(self) -> Algorithm:
-        """AL(α)."""
-        return advantage_learning(self.alpha)
 
 
 @dataclass(frozen=True)
@@ -208,15 +199,12 @@ class PolitexOptions(Options):
     """Politex (Abbasi-Yadkori et al. 2019), discounted."""
 
     title: ClassVar[str] = "Politex"
+    made_by = staticmethod(politex)
 
     lam: Annotated[float, arg(name="lambda", metavar="X")] = 0.01
     """λ: the policy is softmax(Σ q / λ)."""
     sweeps: Sweeps = None
     """Evaluations of each policy, q ← (T_π)^m q; None: exactly."""
-
-    def algorithm(self) -> Algorithm:
-        """DA-VI(λ, 0), plain, with q = q_π."""
-        return politex(self.lam, self.sweeps)
 
 
 @dataclass(frozen=True)
@@ -244,13 +232,10 @@ class MPIOptions(Options):
     """Modified policy iteration (Puterman and Shin 1978)."""
 
     title: ClassVar[str] = "MPI"
+    made_by = staticmethod(modified_policy_iteration)
 
     sweeps: Sweeps = 5
     """m: evaluations of each policy; 1 is value iteration, None policy iteration."""
-
-    def algorithm(self) -> Algorithm:
-        """(T_π)^m q with π greedy."""
-        return modified_policy_iteration(self.sweeps)
 
     def schedule(self) -> Schedule:
         """h is q itself."""
@@ -262,13 +247,10 @@ class AncVIOptions(Options):
     """Anchored value iteration (Lee and Ryu 2023)."""
 
     title: ClassVar[str] = "Anc-VI"
+    made_by = staticmethod(anchored)
 
     anchor: Literal["optimal", "harmonic"] = "optimal"
     """The anchor's weight: 1/Σ γ^{−2i} (optimal), or 1/(k+1), the exact limit of DA-VI."""
-
-    def algorithm(self) -> Algorithm:
-        """w q_0 + (1 − w) T q."""
-        return anchored(self.anchor)
 
 
 SCHEMES: dict[str, type[Options]] = {

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from movi.envs.gymnax_env import MINATAR
 from movi.errors import UserError
-from movi.experiments.atari import BETA_GAMES, GAMES
+from movi.games import BETA_GAMES, GAMES
 from movi.runs.sweep import Sweep
 from movi.sweeps.matrix import Variant, cross
 

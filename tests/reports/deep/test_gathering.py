@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.reports.deep import figures as deep_figures
 from movi.reports.deep.gathering import counted, results_of
 from movi.reports.deep.naming import derived_labels

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from movi.errors import UserError
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.reports.deep.published import published_results
 from movi.reports.deep.references import Reference, read_reference, read_references
 from tests.reports.synthetic_runs import MOMENTUM, SEEDS, scores_of

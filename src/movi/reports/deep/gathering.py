@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from movi.agents.options import Averaging, DeepSQL
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.reports.deep.naming import (
     alike,
     derived_labels,

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from movi.experiments.atari import GAMES
+from movi.games import GAMES
 from movi.reports.deep.references import Reference
 from movi.reports.deep.results import BASELINE, MOMENTUM, GameScores, Results, Series
 from movi.reports.drawing.numbers import span

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from movi.experiments.atari import BETA_GAMES
+from movi.games import BETA_GAMES
 from movi.reports.deep.results import MOMENTUM, Results, Series
 from movi.reports.drawing.bars import bracketed
 from movi.reports.drawing.numbers import short

@@ -1,4 +1,4 @@
-"""The games of the paper's Atari experiments; its runs are the sweeps of ``movi.sweeps.named``."""
+"""The games of the paper's Atari experiments."""
 
 GAMES = (
     "Amidar",

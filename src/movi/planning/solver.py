@@ -1,12 +1,15 @@
 """Solve one MDP with one scheme, with a certificate."""
 
+from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
+from movi.algorithm import Algorithm
 from movi.errors import UserError, check_seed
 from movi.mdp import FiniteMDP
 from movi.mdp.certificates import (
@@ -15,34 +18,32 @@ from movi.mdp.certificates import (
     sweeps_needed,
 )
 from movi.mdp.functions import FunctionMDP
-from movi.mdp.operators import Union, compiled, masked, union
+from movi.mdp.operators import DeviceMDP, masked, on_device, table_jit
 from movi.mdp.regularised import regularised_bracket
 from movi.mdp.solutions import TOLERANCE, Solution, rounding_floor, solution
 from movi.planning.engine import (
+    Sampler,
     Scheme,
-    advance,
-    backups,
     bootstraps,
     check_affine,
     exactly,
-    from_samples,
-    held,
+    iterate,
     member_keys,
     policy,
     preference,
-    sample,
+    sampler,
     start,
-    thresholds,
+    state_values,
+    update,
 )
 from movi.planning.options import Options
-from movi.planning.runs import iterate
 from movi.planning.schemes import label
 from movi.planning.schemes import scheme as named
 from movi.progress import bar
 from movi.schedules import Schedule, Smoothing
-from movi.targets import Algorithm, soft_maximum
+from movi.soft import soft_maximum
+from movi.targets import AVI
 
-Array = Any
 _CHUNK = 100  # iterations between two looks at the progress bar
 
 
@@ -67,10 +68,9 @@ def solve(
 
     Args:
       mdp: the model; one of a function that is not stored gives a `FunctionSolution`.
-      scheme: avi, movi, sql, dpp or one of their family, with options as in
-        ``md-vi:lambda=0.01:tau=0.001``; options of `movi.planning.options`; or an algorithm of your
-        own. One with an entropy in its evaluation is certified against q^τ_*. Without a scheme, but
-        with ``sampled``, ``iterations`` or ``beta``, it is avi.
+      scheme: a name with options as in ``md-vi:lambda=0.01:tau=0.001``; options of
+        `movi.planning.options`; or an algorithm of your own. One with an entropy in its evaluation
+        is certified against q^τ_*. With ``sampled``, ``iterations`` or ``beta`` alone it is avi.
       method: without a scheme: auto, vi, mpi, pi or ipi; see `movi.mdp.methods`.
       sampled: sample successors instead of taking expectations over them.
       samples: how many per (s, a) and iteration, when sampled.
@@ -85,8 +85,6 @@ def solve(
     >>> solution = solve(movi.garnet(30, 4, 4, seed=0), "avi")
     >>> solution.converged, solution.bound <= 1e-6
     (True, True)
-    >>> solve(movi.garnet(30, 4, 4, seed=0)).scheme
-    'pi'
     """
     if isinstance(mdp, FunctionMDP):
         return mdp.solve(tolerance=TOLERANCE if tolerance is None else tolerance)
@@ -101,66 +99,108 @@ def solve(
         tolerance = TOLERANCE
     chosen = named(scheme, beta)
     check_affine(chosen.algorithm, samples if sampled else 0)
-    wanted = Aim(0.0 if tolerance is None else float(tolerance), True)
-    floor, discount = rounding_floor(mdp), float(mdp.discount)
-    contracts = chosen.algorithm.name == "avi" and not sampled
-    history: list[np.ndarray] = []  # the bound of every iteration, or of every chunk when sampled
     with jax.enable_x64(True), bar("iterations", limit, show=progress) as move:
-        device = union(mdp)
-        limits = jax.device_put(thresholds(mdp.padded())) if sampled else None
-        keys = member_keys(seed, 1)
-        tables: Any = masked(device, start(chosen.algorithm, mdp.states, mdp.actions))
-        done, bound, most = 0, np.inf, float(limit)
-        while done < most and not bound <= wanted.goal(floor, np):
-            many = min(_CHUNK, limit - done)
-            common = {"scheme": chosen, "iterations": many}
-            if sampled:
-                tables = _sampled(tables, done + 1, device, limits, keys, samples=samples, **common)
-                made = many
-                if tolerance is not None or done + many == limit:
-                    q, bound = _best_certificate(chosen, tables, device, done + many)
-                    history.append(np.full(many, float(bound)))
-            else:
-                tables, made, v, bounds, lowest = _exact(
-                    tables, done + 1, device, wanted, floor, **common
-                )
-                made, floor = int(made), float(lowest)
-                history.append(np.asarray(bounds)[:made])
-                bound = history[-1][-1]
-                if contracts and done == 0:
-                    # Twice as many as it takes without rounding: then rounding is in the way.
-                    at_most = sweeps_needed(float(bounds[0]), wanted.tolerance, discount)
-                    most = min(most, 2 * at_most + _CHUNK)
-            bound = float(bound)
-            move(made)
-            done += made
-        policy = np.asarray(_policy(tables, chosen))
-        if not sampled:
-            del tables  # as large as what the certificate is about to need
-            q, proven = _certificate(device, v, tau=chosen.algorithm.tau)
-            bound = float(proven)
-        converged = bool(tolerance is not None and bound <= tolerance)
-        needed = None
-        if tolerance is not None and not converged and floor <= tolerance:
-            needed = iterations_needed(np.concatenate(history), tolerance)
-            if contracts:  # then the worst case is known, too
-                worst = done + int(sweeps_needed(bound, tolerance, discount))
-                needed = worst if needed is None else min(needed, worst)
-            if done < limit:
-                needed = None
-        return Solution(
-            q=_by_pair(mdp, np.asarray(q)),
-            policy=policy,
-            bound=bound,
-            iterations=done,
-            converged=converged,
-            tolerance=tolerance,
-            scheme=label(scheme),
-            floor=floor,
-            needed=needed,
-            mdp=mdp,
-            tau=float(chosen.algorithm.tau),
+        floor = rounding_floor(mdp)
+        if sampled:
+            drawn = sampler(mdp, member_keys(seed, 1))
+            run = _run_sampled(drawn, chosen, samples, limit, tolerance, floor, move)
+        else:
+            run = _run_exact(on_device(mdp), chosen, limit, tolerance or 0.0, floor, move)
+    converged = bool(tolerance is not None and run.bound <= tolerance)
+    done, needed = len(run.bounds), None
+    if tolerance is not None and not converged and run.floor <= tolerance and done == limit:
+        needed = iterations_needed(run.bounds, tolerance)
+        if chosen.algorithm is AVI and not sampled:  # then the worst case is known, too
+            worst = done + int(sweeps_needed(run.bound, tolerance, float(mdp.discount)))
+            needed = worst if needed is None else min(needed, worst)
+    return Solution(
+        q=run.q[mdp.owners(), mdp.choices] if mdp.ragged else run.q,
+        policy=run.policy,
+        bound=run.bound,
+        iterations=done,
+        converged=converged,
+        tolerance=tolerance,
+        scheme=label(scheme),
+        floor=run.floor,
+        needed=needed,
+        mdp=mdp,
+        tau=float(chosen.algorithm.tau),
+    )
+
+
+class _Run(NamedTuple):
+    """What the iterations of a scheme gave.
+
+    Attributes:
+      q: certified, [S, A].
+      policy: actions [S], or probabilities [S, A].
+      bound: on the distance of q to its optimum.
+      bounds: of every iteration; of a sampled scheme, of the chunk it is in.
+      floor: the highest that rounding is proven to put under any bound.
+    """
+
+    q: np.ndarray
+    policy: np.ndarray
+    bound: float
+    bounds: np.ndarray
+    floor: float
+
+
+def _run_exact(
+    mdp: DeviceMDP,
+    scheme: Scheme,
+    limit: int,
+    tolerance: float,
+    floor: float,
+    move: Callable[[int], None],
+) -> _Run:
+    """Exact iterations until their certificate reaches the tolerance, at most ``limit``."""
+    tables: Any = masked(mdp, start(scheme.algorithm, *mdp.rewards.shape))
+    wanted, bounds, done, most = Aim(tolerance, True), np.full(1, np.inf), 0, float(limit)
+    while done < most and not bounds[-1] <= wanted.goal(floor, np):
+        many = min(_CHUNK, limit - done)
+        tables, made, v, found, lowest = _exact(
+            tables, done + 1, mdp, wanted, floor, scheme=scheme, iterations=many
         )
+        made, floor = int(made), float(lowest)
+        bounds = np.concatenate([bounds, np.asarray(found)[:made]])
+        if scheme.algorithm is AVI and done == 0:
+            # Twice as many as it takes without rounding: then rounding is in the way.
+            at_most = sweeps_needed(float(found[0]), tolerance, float(mdp.discount[0, 0]))
+            most = min(most, 2 * at_most + _CHUNK)
+        move(made)
+        done += made
+    policy = np.asarray(_policy(tables, scheme))
+    del tables  # as large as what the certificate is about to need
+    q, proven = _certificate(mdp, v, tau=scheme.algorithm.tau)
+    return _Run(np.asarray(q), policy, float(proven), bounds[1:], floor)
+
+
+def _run_sampled(
+    mdp: Sampler,
+    scheme: Scheme,
+    samples: int,
+    limit: int,
+    tolerance: float | None,
+    floor: float,
+    move: Callable[[int], None],
+) -> _Run:
+    """Sampled iterations: all of them, or until a certificate reaches the tolerance."""
+    tables: Any = masked(mdp.mdp, start(scheme.algorithm, *mdp.mdp.rewards.shape))
+    wanted = Aim(0.0 if tolerance is None else tolerance, True)
+    bounds, done = np.full(1, np.inf), 0
+    while done < limit and not bounds[-1] <= wanted.goal(floor, np):
+        many = min(_CHUNK, limit - done)
+        tables = _sampled(tables, done + 1, mdp, scheme=scheme, iterations=many, samples=samples)
+        done += many
+        bound = np.inf
+        if tolerance is not None or done == limit:
+            q, proven = _best_certificate(scheme, tables, mdp.mdp, done)
+            bound = float(proven)
+        bounds = np.concatenate([bounds, np.full(many, bound)])
+        move(many)
+    policy = np.asarray(_policy(tables, scheme))
+    return _Run(np.asarray(q), policy, bound, bounds[1:], floor)
 
 
 def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
@@ -185,21 +225,11 @@ def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
     return int(np.ceil(needed)) if needed < 1e15 else None  # centuries are no estimate
 
 
-def _by_pair(mdp: FiniteMDP, table: np.ndarray) -> np.ndarray:
-    """A table [S, A] in the layout of the MDP."""
-    return table[mdp.owners(), mdp.choices] if mdp.ragged else table
-
-
-def _first(algorithm: Algorithm, seen: Any) -> Array:
-    """A scheme's estimate of the states' values: what its targets read first; see `targets`."""
-    return algorithm.kind("q").expectation(jax.tree.leaves(seen)[0])
-
-
-@partial(compiled, static_argnames=("scheme", "iterations"), donate_argnames="tables")
+@partial(table_jit, static_argnames=("scheme", "iterations"), donate_argnames="tables")
 def _exact(
     tables: Any,
     first: Array,
-    mdp: Union,
+    mdp: DeviceMDP,
     wanted: Aim,
     floor: Array,
     *,
@@ -219,37 +249,32 @@ def _exact(
 
     def iteration(carry: Any) -> Any:
         tables, made, _, bounds, floor = carry
-        rate = scheme.rate(first + made)
-        tables = held(algorithm, tables, read, mdp, rate)
-        seen = jax.tree.map(read, read_here := bootstraps(algorithm, tables))
-        new = backups(algorithm, tables, seen, mdp, rate)
-        v = _first(algorithm, read_here)
+        now = update(algorithm, tables, read, mdp, scheme.rate(first + made))
+        v = state_values(algorithm, now.read)
         # The sweep that updates the tables also certifies the values that it started from.
-        backed_up = mdp.rewards + mdp.discount * _first(algorithm, seen)
+        backed_up = mdp.rewards + mdp.discount * state_values(algorithm, now.seen)
         found = regularised_bracket(mdp, v, backed_up, algorithm.tau)
         bounds = bounds.at[made].set(found.bound)
         floor = jnp.maximum(floor, found.floor)
-        return advance(tables, new), made + 1, v, bounds, floor
+        return now.tables, made + 1, v, bounds, floor
 
     v, bounds = jnp.zeros(mdp.rewards.shape[0]), jnp.full(iterations, jnp.inf)
-    return jax.lax.while_loop(unfinished, iteration, (tables, 0, v, bounds, floor))
+    begin: Any = (tables, 0, v, bounds, floor)
+    return jax.lax.while_loop(unfinished, iteration, begin)
 
 
 @partial(jax.jit, static_argnames=("scheme", "iterations", "samples"), donate_argnames="tables")
 def _sampled(
     tables: Any,
     first: Array,
-    mdp: Union,
-    limits: Array,
-    keys: Array,
+    mdp: Sampler,
     *,
     scheme: Scheme,
     iterations: int,
     samples: int,
 ) -> Any:
     def iteration(i: Array, tables: Any) -> Any:
-        read = from_samples(sample(mdp, limits, keys, first + i, samples))
-        return iterate(scheme, tables, read, mdp, first + i)
+        return iterate(scheme, tables, mdp.read(first + i, samples), mdp.mdp, first + i)
 
     return jax.lax.fori_loop(0, iterations, iteration, tables)
 
@@ -260,15 +285,15 @@ def _policy(tables: Any, scheme: Scheme) -> Array:
     return own.astype(jnp.int32) if own.ndim == 1 else own
 
 
-@partial(compiled, static_argnames="tau")
-def _certificate(mdp: Union, v: Array, *, tau: float) -> tuple[Array, Array]:
+@partial(table_jit, static_argnames="tau")
+def _certificate(mdp: DeviceMDP, v: Array, *, tau: float) -> tuple[Array, Array]:
     backed_up = mdp.rewards + mdp.discount * exactly(mdp)(v)
     found = regularised_bracket(mdp, v, backed_up, tau)
     return backed_up + found.shift, found.bound
 
 
 def _best_certificate(
-    scheme: Scheme, tables: Any, mdp: Union, iterations: int
+    scheme: Scheme, tables: Any, mdp: DeviceMDP, iterations: int
 ) -> tuple[Array, Array]:
     """The better of two: from what the targets read, and from the maximum of the acting table.
 
@@ -281,7 +306,7 @@ def _best_certificate(
         average = average * (1 - Smoothing(algorithm.rho)(iterations))
     tau = algorithm.tau
     top = soft_maximum(average, tau) if tau else jnp.max(average, -1)
-    candidates = (_first(algorithm, bootstraps(algorithm, tables)), top)
+    candidates = (state_values(algorithm, bootstraps(algorithm, tables)), top)
     certificates = (_certificate(mdp, v, tau=tau) for v in candidates)
     return min(certificates, key=lambda pair: float(pair[1]))
 

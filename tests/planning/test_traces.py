@@ -6,11 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import movi.planning.errors as errors_module
+import movi.planning.traces as errors_module
 from movi.mdp import FiniteMDP, garnet
-from movi.mdp.operators import union
+from movi.mdp.operators import on_device
 from movi.planning.engine import member_keys, sample, thresholds
-from movi.planning.errors import (
+from movi.planning.runs import run
+from movi.planning.schemes import scheme
+from movi.planning.traces import (
     Trace,
     cumulative,
     error_sums,
@@ -18,8 +20,6 @@ from movi.planning.errors import (
     weighted_error_norms,
     weighted_errors,
 )
-from movi.planning.runs import run
-from movi.planning.schemes import scheme
 from movi.schedules import Constant
 from tests.oracles import pair_kernel, random_mdp, refusal
 
@@ -167,7 +167,7 @@ def test_a_trace_replayed_from_its_samples_by_loops_is_the_same(mdps):
     """Two samples each; s' is read from the same draws, the rest is a loop over (s, a)."""
     result = trace(mdps, scheme("movi"), 5, seed=8, samples=2)
     with jax.enable_x64(True):
-        device = union(mdps)
+        device = on_device(mdps)
         limits = thresholds(mdps).reshape(*device.rewards.shape, -1)
         keys = member_keys(8, len(mdps))
         drawn = [np.asarray(sample(device, limits, keys, k, 2)) for k in range(1, 6)]

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Literal
 import numpy as np
 
 from movi.errors import UserError, check_count
-from movi.experiments.results import record, write_table
 from movi.files import directory_to_write
+from movi.results import record, write_table
 
 if TYPE_CHECKING:
     from movi.mdp import FiniteMDP

@@ -11,12 +11,12 @@ import pytest
 import movi
 from movi.cli import parse
 from movi.errors import UserError
-from movi.experiments.garnets import Assumption, Bounds, Compare
-from movi.experiments.results import command_line, write_table
 from movi.mdp import garnet
 from movi.planning import compare
 from movi.planning.assumption import assumption_check
+from movi.planning.experiments import Assumption, Bounds, Compare
 from movi.planning.ledger import losses_and_bounds
+from movi.results import command_line, write_table
 
 SMALL = {"mdps": 3, "states": 6, "actions": 2, "branching": 2, "discount": 0.8, "seed": 4}
 EXPERIMENTS = {

@@ -5,34 +5,29 @@ T̂_{π_k} q_{k−1} − T_{π_k} q_{k−1} for AVI and MoVI. SQL and DPP are an
 DPP the table is ψ_k, for SQL ψ_k = k q_k, so that its ε_k is k times the error of the table.
 """
 
+import functools
+import operator
 import os
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.errors import UserError, check_seed
 from movi.mdp.model import FiniteMDP
-from movi.mdp.operators import Union, expected, select, union
+from movi.mdp.operators import DeviceMDP, expected, on_device, select
 from movi.planning.engine import (
+    Sampler,
     Scheme,
-    advance,
-    backups,
-    bootstraps,
-    exactly,
-    from_samples,
-    held,
     member_keys,
     policy,
-    sample,
+    sampler,
     start,
-    thresholds,
+    update,
 )
-
-Array = Any
 
 
 class Trace(NamedTuple):
@@ -66,11 +61,11 @@ def trace(
         raise UserError(f"iterations: {iterations}, expected at least 1")
     check_seed(seed)
     with jax.enable_x64(True):
-        device = union(mdps)
-        limits = jax.device_put(thresholds(mdps).reshape(*device.rewards.shape, -1))
-        keys = member_keys(seed, mdps.batch)
         policies, q, errors = _trace(
-            device, limits, keys, scheme=scheme, iterations=iterations, samples=samples
+            sampler(mdps, member_keys(seed, mdps.batch)),
+            scheme=scheme,
+            iterations=iterations,
+            samples=samples,
         )
         shape = (mdps.batch, mdps.states)
         return Trace(
@@ -81,50 +76,41 @@ def trace(
         )
 
 
-@partial(jax.jit, static_argnames=("scheme", "iterations", "samples"))
+@functools.partial(jax.jit, static_argnames=("scheme", "iterations", "samples"))
 def _trace(
-    mdp: Union, limits: Array, keys: Array, *, scheme: Scheme, iterations: int, samples: int
+    mdps: Sampler, *, scheme: Scheme, iterations: int, samples: int
 ) -> tuple[Array, Array, Array]:
     algorithm = scheme.algorithm
-    first = start(algorithm, *mdp.rewards.shape)
+    first = start(algorithm, *mdps.mdp.rewards.shape)
 
     def iteration(tables: Any, k: Array) -> Any:
         used = policy(algorithm, tables)
-        tables, error = sampled_iteration(scheme, tables, mdp, limits, keys, k, samples)
-        return tables, (used, tables["q"][0], error)
+        tables, error = sampled_iteration(scheme, tables, mdps, k, samples)
+        return tables, (used, tables[algorithm.value][0], error)
 
     last, (policies, q, errors) = jax.lax.scan(iteration, first, jnp.arange(1, iterations + 1))
     policies = jnp.concatenate([policies, policy(algorithm, last)[None]])
-    return policies, jnp.concatenate([first["q"][:1], q]), errors
+    return policies, jnp.concatenate([first[algorithm.value][:1], q]), errors
 
 
 def sampled_iteration(
-    scheme: Scheme, tables: Any, mdp: Union, limits: Array, keys: Array, k: Array, samples: int
+    scheme: Scheme, tables: Any, mdps: Sampler, k: Array, samples: int = 1
 ) -> tuple[Any, Array]:
     """Iteration k on samples: the tables after it, and its error ε_k, [N, A]."""
-    algorithm, rate = scheme.algorithm, scheme.rate(k)
-
-    def made_with(read: Any) -> Any:
-        now = held(algorithm, tables, read, mdp, rate)
-        return backups(algorithm, now, jax.tree.map(read, bootstraps(algorithm, now)), mdp, rate)
-
-    new = made_with(from_samples(sample(mdp, limits, keys, k, samples)))
-    error = new["q"] - made_with(exactly(mdp))["q"]
-    if (
-        algorithm.lags == 2 and algorithm.uses_beta
-    ):  # SQL is analysed in ψ_k = q_k / (1 − β_k), that is k q_k
-        error = error / (1 - rate)
-    return advance(tables, new), error
+    algorithm, beta = scheme.algorithm, scheme.rate(k)
+    made, exact = (update(algorithm, tables, mdps.read(k, m), mdps.mdp, beta) for m in (samples, 0))
+    error = made.new[algorithm.value] - exact.new[algorithm.value]
+    return made.tables, error / (1 - beta) if algorithm.analysed_in_psi else error
 
 
-def applied(mdp: Union, policy: Array, x: Array) -> Array:
+def applied(mdp: DeviceMDP, policy: Array, x: Array) -> Array:
     """P_π x for x [N, A] or [N, A, J]: one matrix-vector product (J of them), no matrix."""
     if x.ndim == 2:
         return expected(mdp.successors, mdp.probabilities, select(x, policy))
     chosen = select(x, policy)  # [N, J]
     branches = range(mdp.successors.shape[-1])
     terms = (mdp.probabilities[..., b, None] * chosen[mdp.successors[..., b]] for b in branches)
-    return sum(terms)
+    return functools.reduce(operator.add, terms)
 
 
 def cumulative(errors: np.ndarray) -> np.ndarray:
@@ -152,14 +138,14 @@ def error_sums(mdps: FiniteMDP, run: Trace) -> ErrorSums:
     """
     with jax.enable_x64(True):
         weighted, initial = _error_sums(
-            union(mdps), *_flat(run), run.q[0].reshape(-1, mdps.actions)
+            on_device(mdps), *_flat(run), run.q[0].reshape(-1, mdps.actions)
         )
         shape = run.errors.shape
         return ErrorSums(np.asarray(weighted).reshape(shape), np.asarray(initial).reshape(shape))
 
 
 @jax.jit
-def _error_sums(mdp: Union, policies: Array, errors: Array, q0: Array) -> tuple[Array, Array]:
+def _error_sums(mdp: DeviceMDP, policies: Array, errors: Array, q0: Array) -> tuple[Array, Array]:
     def residual(policy: Array, q: Array) -> Array:  # T_π q − q
         return mdp.rewards + mdp.discount * applied(mdp, policy, q) - q
 
@@ -191,7 +177,7 @@ class WeightedNorms(NamedTuple):
     p: float = 1.0
 
 
-def _aged(mdp: Union, aged: Array, policy: Array, error: Array) -> Array:
+def _aged(mdp: DeviceMDP, aged: Array, policy: Array, error: Array) -> Array:
     """P_{i+j:i+1} x_i by age j = t − i, [N, A, J], moved on to t: x_t enters, the oldest leaves."""
     fresh = error - mdp.discount * applied(mdp, policy, error)
     return jnp.concatenate([fresh[..., None], applied(mdp, policy, aged)[..., :-1]], -1)
@@ -227,7 +213,6 @@ def weighted_error_norms(
         raise UserError(f"p: {p}, expected a number of at least 1 (the sup norm is always given)")
     iterations, members = run.errors.shape[:2]
     discount = float(np.max(mdps.discount))
-    ages = iterations
     if discount == 0:
         ages = 1
     else:
@@ -239,7 +224,7 @@ def weighted_error_norms(
         part = run._replace(policies=run.policies[:, begin:end], errors=run.errors[:, begin:end])
         with jax.enable_x64(True):  # a setting of the thread
             lp, sup = _weighted_error_norms(
-                union(mdps[begin:end]),
+                on_device(mdps[begin:end]),
                 *_flat(part),
                 np.asarray(weights),
                 p=float(p),
@@ -248,16 +233,16 @@ def weighted_error_norms(
             )
             return np.asarray(lp), np.asarray(sup)
 
-    cores = min(members, os.cpu_count() or 1)
-    with ThreadPoolExecutor(cores) as pool:
-        parts = list(pool.map(some, np.array_split(np.arange(members), cores)))
+    threads = min(members, os.cpu_count() or 1)
+    with ThreadPoolExecutor(threads) as pool:
+        parts = list(pool.map(some, np.array_split(np.arange(members), threads)))
     lp, sup = (np.concatenate(column, 1) for column in zip(*parts))
     return WeightedNorms(lp, sup, float(p))
 
 
-@partial(jax.jit, static_argnames=("p", "ages", "members"))
+@functools.partial(jax.jit, static_argnames=("p", "ages", "members"))
 def _weighted_error_norms(
-    mdp: Union,
+    mdp: DeviceMDP,
     policies: Array,
     errors: Array,
     weights: Array,
@@ -294,12 +279,12 @@ def weighted_errors(mdps: FiniteMDP, run: Trace, k: int) -> np.ndarray:
     """E'_{k,j} for j = 0..k−1, [k, M, S, A]: k² matrix-vector products, 2 k vectors."""
     with jax.enable_x64(True):
         policies, errors = _flat(run)
-        result = _weighted_errors(union(mdps), policies[:k], errors[:k], k=k)
+        result = _weighted_errors(on_device(mdps), policies[:k], errors[:k], k=k)
         return np.moveaxis(np.asarray(result), -1, 0).reshape(k, *run.errors.shape[1:])
 
 
-@partial(jax.jit, static_argnames="k")
-def _weighted_errors(mdp: Union, policies: Array, errors: Array, *, k: int) -> Array:
+@functools.partial(jax.jit, static_argnames="k")
+def _weighted_errors(mdp: DeviceMDP, policies: Array, errors: Array, *, k: int) -> Array:
     def iteration(carry: Any, now: Any) -> Any:
         aged, sums = carry
         policy, error = now

@@ -1,0 +1,181 @@
+"""What an algorithm is: its tables or networks, what each regresses to, and its policy.
+
+A target has two parts, because it touches two places:
+
+    ``bootstrap(next_values) -> v``                     what is read at s'
+    ``backup(values, a, r, discount, v, beta) -> y``    the target, given that
+
+``v`` is one value or a tuple of them, its first entry the scheme's estimate of the value of s';
+``backup`` is affine in ``v``, so its expectation over s' is ``backup`` at the expectation of ``v``.
+
+What a target sees of a state are its ``Values``: rows [L, A, …] by name, L lagged copies, newest
+first, and the ``preference`` [A] from which the policy is read. For tables row 0 is the current
+iterate (q_{k−1} when q_k is computed) and row 1 the one before; for networks row 0 is the last
+synchronised copy (Q⁻) and row 1 the one before it.
+
+``discount`` is γ, or 0 when s' is terminal: there is no "done".
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import chex
+import jax.numpy as jnp
+from jax import Array
+
+from movi.errors import UserError
+from movi.soft import Real
+from movi.values import NUMBER, Value
+
+Rows = Mapping[str, Array]  # by a table's name, [L, A, …]
+
+
+class Target(NamedTuple):
+    """What one table or network regresses to; see the module's text."""
+
+    bootstrap: Callable[["Values"], Any]
+    backup: Callable[["Values", Real, Real, Real, Any, Real], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithm:
+    """Which tables or networks there are, what each regresses to, and what the policy is read from.
+
+    Attributes:
+      name: as on the command line.
+      targets: the target of each table or network, by its name.
+      value: the table or network that holds the value, whose error the theory is about; the first
+        number that its target reads at a state is the estimate of the state's value.
+      preference: the table or network from which the policy is read: in the targets, in acting, and
+        in the result.
+      lags: how many lagged copies of each table or network its targets read.
+      uses_beta: whether any target depends on β.
+      first_beta: the k of the first iteration in the schedule β_k of the tabular scheme: MoVI
+        averages with β_1 = 1/2 at its first iteration, SQL begins with weight 1/1, that is β = 0.
+      kinds: what the values of a table or network are, by its name; numbers if it is not named.
+      evaluates: whether the value evaluates the policy, so that ``momentum`` applies.
+      reads_current: whether a target reads networks as they are now, not only their lagged copies.
+      double: whether the policy in the targets is read from the network as it is now. In a table
+        that is the newest copy.
+      temperature: the policy is softmax(preference / temperature), greedy at 0. Of tables: a
+        network's agent explores by ε.
+      tau: the optimum that the scheme tends to is q^τ_*, that of the MDP whose reward has τ times
+        the policy's entropy added; 0 is q*.
+      rho: ρ, where the preference is a sum h_k = ρ h_{k−1} + q_k; None where it is an average.
+      sweeps: how often the value's target is applied in one iteration of a table, with the policy
+        held; None: until the value evaluates it exactly.
+      analysed_in_psi: whether its theory is about ψ_k = q_k / (1 − β_k), which is k q_k for SQL,
+        instead of q_k, so that the error of an iteration is that of ψ_k.
+    """
+
+    name: str
+    targets: Mapping[str, Target]
+    preference: str = "q"
+    lags: int = 1
+    uses_beta: bool = False
+    first_beta: int = 1
+    kinds: Mapping[str, Value] = field(default_factory=dict)
+    evaluates: bool = True
+    reads_current: bool = False
+    double: bool = False
+    temperature: Real = 0.0
+    tau: Real = 0.0
+    rho: float | None = None
+    sweeps: int | None = 1
+    value: str = "q"
+    analysed_in_psi: bool = False
+
+    def __post_init__(self) -> None:
+        """Checks what can be wrong with a declaration."""
+        for role, name in (("value", self.value), ("preference", self.preference)):
+            if name not in self.targets:
+                known = ", ".join(self.targets) or "nothing"
+                raise UserError(f"targets: of {known}, expected one of {name}, the {role}")
+        if self.lags < 1:
+            raise UserError(f"lags: {self.lags}, expected at least 1")
+
+    def kind(self, name: str) -> Value:
+        """What the values of a table or network are."""
+        return self.kinds.get(name, NUMBER)
+
+    def at(self, rows: Rows, current: Rows | None = None) -> "Values":
+        """What targets see of a state: its rows [L, A, …], and the current ones [A, …]."""
+        return Values(rows, current or {name: row[0] for name, row in rows.items()}, self)
+
+    def target(
+        self,
+        name: str,
+        values: "Rows | Values",
+        a: Real,
+        r: Real,
+        discount: Real,
+        next_values: "Rows | Values",
+        beta: Real = 0.0,
+    ) -> Array:
+        """The target of one transition (s, a, r, s').
+
+        Args:
+          name: the table or network that is to regress to it.
+          values: the rows at s, each [L, A, …]; or what ``at`` made of them.
+          a: the action, a scalar integer.
+          r: the reward, a scalar.
+          discount: γ, or 0 at a termination; a scalar.
+          next_values: the same at s'.
+          beta: the mixture rate β_k, a scalar.
+
+        >>> import numpy as np
+        >>> from movi.targets import AVI
+        >>> here, there = {"q": np.array([[1.0, 4.0]])}, {"q": np.array([[8.0, 6.0]])}
+        >>> float(AVI.target("q", here, 0, 3.0, 0.5, there))  # 3 + 0.5 · max(8, 6)
+        7.0
+        """
+        here, there = (
+            given if isinstance(given, Values) else self.at(given)
+            for given in (values, next_values)
+        )
+        chex.assert_rank([a, r, discount, beta], [0] * 4)
+        for rows in (here.rows, there.rows):
+            ranks = [2 + len(self.kind(own).shape) for own in rows]
+            chex.assert_rank(list(rows.values()), ranks)
+        own = self.targets[name]
+        return own.backup(here, a, r, discount, own.bootstrap(there), beta)
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """What a target sees of one state.
+
+    Attributes:
+      rows: by name, [L, A, …]: lagged copies, newest first; ``values["q"]`` for short.
+      current: by name, [A, …]: the networks as they are now, for algorithms that read them.
+      algorithm: whose values they are.
+    """
+
+    rows: Rows
+    current: Rows
+    algorithm: Algorithm
+
+    def __getitem__(self, name: str) -> Array:
+        """The rows of a table or network."""
+        return self.rows[name]
+
+    @property
+    def value(self) -> Array:
+        """The newest row [A, …] of the value: q(s, ·)."""
+        return self.rows[self.algorithm.value][0]
+
+    @property
+    def preference(self) -> Array:
+        """The row [A] from which the policy is read: expected values of q, or of h by momentum."""
+        name = self.algorithm.preference
+        row = self.current[name] if self.algorithm.double else self.rows[name][0]
+        return self.algorithm.kind(name).expectation(row)
+
+    @property
+    def greedy(self) -> Array:
+        """q(s, π(s)) with π greedy for the preference: max_a q(s, a) where that is q itself."""
+        q, own = self.value, self.algorithm
+        if own.preference == own.value and own.kind(own.value) == NUMBER and not own.double:
+            return jnp.max(q)
+        return q[jnp.argmax(self.preference)]

@@ -1,1 +1,0 @@
-"""The paper's experiments, declared as data: each is a frozen dataclass that can be run."""

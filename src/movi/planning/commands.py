@@ -1,0 +1,268 @@
+"""`movi solve`: one MDP from a file, by a method or by a scheme of the paper.
+
+Heavy parts are imported where they are used, so that the help needs none of them.
+"""
+
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field, make_dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+from tyro.conf import Positional, arg
+
+from movi.arguments import value_of
+from movi.errors import ToleranceMissed, UserError, check_count
+from movi.mdp.commands import Read
+
+if TYPE_CHECKING:
+    from movi.mdp.model import FiniteMDP
+    from movi.mdp.solutions import Solution
+
+File = Annotated[Path, arg(metavar="FILE")]
+Number = Annotated[int | None, arg(metavar="N")]
+Real = Annotated[float | None, arg(metavar="X")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Solve(Read):
+    """Solve a finite MDP, by the method that suits it or by a scheme of the paper; certified.
+
+    The scheme's own options are shown with its name: movi solve --scheme md-vi --help.
+    Exit status 3 if the tolerance was not reached: the answer is printed and written all the same.
+    """
+
+    file: Positional[File]
+    """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount; or a
+    .umb (Storm, PRISM, Modest), a .tra (PRISM, rewards beside it) or a .petsc (madupite)."""
+    discount: Real = None
+    """γ where the file has none, or another than the file's; 1 where all steps cost until a state
+    that is never left."""
+    method: Literal["auto", "vi", "mpi", "pi", "ipi"] = "auto"
+    """Value iteration, modified policy iteration, policy iteration, or inexact policy iteration (a
+    Krylov method inside); auto looks at the problem and says what it chose."""
+    scheme: Annotated[str | None, arg(metavar="NAME")] = None
+    """A scheme of the paper or of its family instead, of those listed above, with its options after
+    it or as in m-vi:tau=0.1 (default with --sampled or --iterations: avi)."""
+    sampled: bool = False
+    """Sample successors instead of taking expectations over them."""
+    samples: int = 1
+    """Samples per (s, a) and iteration, with --sampled (paper: 1)."""
+    iterations: Number = None
+    """At most this many iterations of a scheme (default: 10,000)."""
+    devices: Number = None
+    """Value iteration on so many devices: GPUs, or CPU devices of this process."""
+    cluster: Annotated[str | None, arg(metavar="HOST:PORT/I/N")] = None
+    """Process I of N on several hosts, with --devices for those of all; process 0 prints."""
+    horizon: Number = None
+    """Solve for so many steps instead, by backward induction."""
+    tolerance: Real = None
+    """Stop when ‖q − q*‖∞ is proven to be at most this (default: 1e-6; --sampled: never)."""
+    seed: int = 0
+    """Of the samples."""
+    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Write an .npz with q [S, A], policy ([S], or the probabilities [S, A] of a soft one), bound
+    (the certificate) and tau (0: of q*)."""
+
+    @classmethod
+    def given(cls, arguments: Sequence[str]) -> "tuple[type[Solve], Solve]":
+        """The command with the options of the scheme that is named, if one is."""
+        name = value_of(arguments, "--scheme")
+        if name is None:
+            return cls, cls(file=tyro.MISSING)
+        from movi.planning.options import SCHEMES
+        from movi.planning.schemes import options_of
+
+        own = options_of(name)
+        chosen = make_dataclass(
+            cls.__name__,
+            [("options", type(own), field(default=own))],
+            bases=(cls,),
+            frozen=True,
+            namespace={"__doc__": f"{cls.__doc__}\nSchemes: {', '.join(SCHEMES)}."},
+        )
+        return chosen, chosen(file=tyro.MISSING, options=own)
+
+    @classmethod
+    def hint(cls, arguments: Sequence[str]) -> str:
+        """The options that the scheme among these arguments has of its own."""
+        from movi.planning.schemes import option_names, options_of
+
+        name = value_of(arguments, "--scheme")
+        if name is None:
+            return "a scheme's own options need its name, as in --scheme md-vi"
+        own = [f"--{option}" for option in option_names(type(options_of(name)))]
+        return f"{name}'s own are {', '.join(own)}" if own else f"{name} has none of its own"
+
+    def execute(self) -> None:
+        """Solve, print, write."""
+        import numpy as np
+
+        from movi.files import file_to_write
+        from movi.mdp.files import write_arrays
+        from movi.mdp.solutions import TOLERANCE, policy_value, rounding_floor
+
+        if self.out is not None:
+            file_to_write(self.out)
+        check_count("samples", self.samples)
+        check_count("iterations", 1 if self.iterations is None else self.iterations)
+        check_count("horizon", 1 if self.horizon is None else self.horizon)
+        given = 0.0 if self.discount == 1 else self.discount  # which plays no part at 1
+        mdp = self.load(self.file, given)
+        if self.horizon is not None or self.discount == 1:
+            self._with_an_end(mdp)
+            return
+        if mdp.batch is None and not (self.sampled and self.tolerance is None):
+            tolerance = TOLERANCE if self.tolerance is None else self.tolerance
+            if 0 < tolerance < (floor := rounding_floor(mdp)):
+                said = _out_of_reach(tolerance, floor)
+                print(f"movi: {said}; solving as near as it can", file=sys.stderr)
+        first = self._join()
+        solution = self._solution(mdp)
+        if not first:
+            return
+        worth = policy_value(mdp, solution)
+        print(f"problem      {mdp}")
+        print(self._how(solution))
+        optimum, value = ("q^τ_*", "q^τ_π") if solution.tau else ("q*", "q_π")
+        print(f"certificate  ‖q − {optimum}‖∞ ≤ {solution.bound:.3g}{_reached(solution)}")
+        if solution.tau:
+            print(f"optimum      {_bias(mdp, solution.tau)}")
+        print(f"policy       mean value over states {worth.mean:.6g}", end="")
+        print(f", ‖{optimum} − {value}‖∞ ≤ {worth.loss_bound:.3g}")
+        if self.out is not None:
+            write_arrays(
+                self.out,
+                {
+                    "q": solution.q,
+                    "policy": solution.policy,
+                    "bound": np.array(solution.bound),
+                    "tau": np.array(solution.tau),
+                },
+            )
+            print(f"written      {self.out}")
+        if solution.tolerance is not None and not solution.converged:
+            raise ToleranceMissed(_missed(solution, self.sampled))
+
+    def _join(self) -> bool:
+        """Several devices, before JAX is used; whether this process is the one that prints."""
+        if self.devices is None:
+            if self.cluster is not None:
+                raise UserError("cluster: without --devices, expected how many there are in all")
+            return True
+        check_count("devices", self.devices)
+        if self.cluster is not None:
+            from movi.mdp.sharding import join
+
+            return join(self.cluster) == 0
+        os.environ.setdefault("JAX_NUM_CPU_DEVICES", str(self.devices))
+        return True
+
+    def _with_an_end(self, mdp: "FiniteMDP") -> None:
+        """A horizon, or total reward until absorption."""
+        from movi.mdp.episodes import finite_horizon, total_reward
+        from movi.mdp.files import write_arrays
+
+        if self.scheme is not None or self.sampled or self.method != "auto":
+            raise UserError("scheme: none and no method, expected with --horizon or --discount 1")
+        print(f"problem      {mdp}")
+        if self.horizon is not None:
+            answer = finite_horizon(mdp, self.horizon, discount=self.discount)
+            print(f"method       backward induction over {self.horizon:,} steps")
+            print(f"policy       mean value over states {answer.v[0].mean():.6g}")
+            arrays = {"v": answer.v, "policy": answer.policy}
+        else:
+            total = total_reward(mdp, tolerance=1e-6 if self.tolerance is None else self.tolerance)
+            finite = total.v > float("-inf")
+            print(
+                f"method       policy iteration, total reward; {finite.sum():,} states end surely"
+            )
+            print(f"certificate  ‖v − v*‖∞ ≤ {total.bound:.3g} there")
+            print(f"policy       mean value over them {total.v[finite].mean():.6g}")
+            arrays = {"v": total.v, "policy": total.policy}
+        if self.out is not None:
+            write_arrays(self.out, arrays)
+            print(f"written      {self.out}")
+
+    def _by_method(self) -> bool:
+        return self.scheme is None and not self.sampled and self.iterations is None
+
+    def _solution(self, mdp: "FiniteMDP") -> "Solution":
+        if self._by_method():
+            # Without the schemes' compiled engine: a small problem then needs no JAX at all.
+            from movi.mdp.solutions import solution
+
+            return solution(mdp, method=self.method, tolerance=self.tolerance, devices=self.devices)
+        if self.devices is not None:
+            raise UserError("devices: with a scheme, expected none: --devices is value iteration")
+        from movi.planning import solve
+        from movi.sizes import require
+
+        if self.sampled:
+            cells = mdp.states * mdp.actions
+            require(f"{self.samples:,} samples of each (s, a)", memory=16 * self.samples * cells)
+        return solve(
+            mdp,
+            getattr(self, "options", self.scheme),
+            method=self.method,
+            sampled=self.sampled,
+            samples=self.samples,
+            iterations=10_000 if self.iterations is None else self.iterations,
+            tolerance=self.tolerance,
+            seed=self.seed,
+            progress=True,
+        )
+
+    def _how(self, solution: "Solution") -> str:
+        many = f"{solution.iterations:,} iterations"
+        if not self._by_method():
+            exactly = f"sampled, m = {self.samples}, seed {self.seed}" if self.sampled else "exact"
+            return f"scheme       {solution.scheme} ({exactly}), {many}"
+        chosen = f" (auto: {solution.why})" if self.method == "auto" else ""
+        evaluated = f", {solution.evaluations:,} policies evaluated" if solution.evaluations else ""
+        return f"method       {solution.scheme}{chosen}, {many}{evaluated}"
+
+
+def _bias(mdp: "FiniteMDP", tau: float) -> str:
+    """Which optimum it is, and how far it is from that of the MDP itself."""
+    from movi.mdp.regularised import entropy_bias
+
+    return (
+        f"q^τ_* has τ = {tau:g} times the policy's entropy in its reward: "
+        f"‖q^τ_* − q*‖∞ ≤ τ ln A / (1 − γ) = {float(entropy_bias(mdp, tau)):.3g}"
+    )
+
+
+def _reached(solution: "Solution") -> str:
+    if solution.tolerance is None:
+        return ""
+    word = "reached" if solution.converged else "NOT reached"
+    return f" (tolerance {solution.tolerance:g} {word})"
+
+
+def _missed(solution: "Solution", sampled: bool) -> str:
+    """Why the tolerance was not reached, and what would help."""
+    assert solution.tolerance is not None
+    if solution.tolerance < solution.floor:
+        return f"{_out_of_reach(solution.tolerance, solution.floor)}; reached {solution.bound:.2g}"
+    line = f"tolerance: {solution.tolerance:g}, not reached in {solution.iterations:,} iterations"
+    if solution.needed is None:
+        line += "; the bound falls no further" if solution.iterations > 3 else ""
+    else:
+        line += f"; about {solution.needed:,} would be needed (--iterations)"
+    if sampled:
+        return f"{line}; --samples averages more, and without --sampled there is no noise"
+    return (
+        line
+        if solution.scheme not in ("movi", "sql", "dpp")
+        else f"{line}; --scheme avi needs the fewest"
+    )
+
+
+def _out_of_reach(tolerance: float, floor: float) -> str:
+    return (
+        f"tolerance: {tolerance:g}, expected at least {4 * floor:.2g}: with rewards and values "
+        "of this size float64 can prove no less"
+    )

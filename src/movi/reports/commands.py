@@ -1,0 +1,42 @@
+"""`movi report`."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from movi.errors import one_line
+
+
+@dataclass(frozen=True)
+class Report:
+    """Turn a directory of results into one self-contained HTML page, and figures for papers."""
+
+    directory: Positional[Annotated[Path, arg(metavar="DIR")]]
+    """What the `movi garnets …` commands wrote, and what `movi train` and `movi sweep` did anywhere
+    below it."""
+    out: Annotated[Path | None, arg(metavar="PAGE")] = None
+    """The page; figures go beside it (default: DIR/report.html)."""
+    reference: Annotated[tuple[Path, ...], arg(metavar="FILE …")] = ()
+    """Published curves to lay over those of Atari games: Dopamine's JSON (one file per game), or a
+    CSV with game, variant, run, iteration, train_return."""
+    game: Annotated[str | None, arg(metavar="NAME")] = None
+    """The game that is drawn large (default: SpaceInvaders, as in the paper; else the first)."""
+    format: tuple[Literal["pdf", "png", "svg"], ...] = ("pdf", "png", "svg")
+    """What the figures are written as."""
+
+    def execute(self) -> None:
+        """Write the page and say where it is."""
+        from movi.reports.page import write_report
+
+        page = write_report(
+            self.directory,
+            self.out,
+            references=self.reference,
+            game=self.game,
+            formats=self.format,
+            notify=lambda line: print(f"movi: {one_line(line)}", file=sys.stderr),
+        )
+        print(f"report       {page}")
