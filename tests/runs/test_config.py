@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from movi.agents.options import MomentumDQN
 from movi.errors import UserError
-from movi.runs.config import Config
+from movi.runs.config import FIELDS, OWNERS, SHARED, Config, changes
 from movi.runs.presets import PRESETS, preset_fields
 
 
@@ -152,3 +152,33 @@ def test_a_config_that_knows_no_n_step_means_one():
     assert Config.from_json(json.dumps(data)) == config_of("control")
     assert config_of("paper", num_envs=4).horizon == (1, 1, None)  # the learner clips
     assert config_of("paper", num_envs=4, n_step=3).horizon == (3, 4, 1.0)
+
+
+def test_every_field_belongs_to_somebody_and_most_to_the_learning():
+    others = {
+        "run": {"env", "seed"},
+        "algorithm": {"algorithm", "options"},
+        "preset": {"preset"},
+        "files": {"save_every", "checkpoint_every"},
+        "evaluation": {
+            "evaluation_epsilon",
+            "evaluation_episodes",
+            "evaluate_every",
+            "evaluate_episodes",
+        },
+    }
+    for owner, names in others.items():
+        assert {name for name, own in OWNERS.items() if own == owner} == names
+    assert set(SHARED) == FIELDS.difference(*others.values())
+
+
+def test_two_configs_differ_in_what_decides_results_alone():
+    one = Config("momentum-dqn", "CartPole-v1", options={"beta": 0.5})
+    assert changes(one, one.replace(save_every=7, checkpoint_every=0)) == {}
+    assert changes(one, one.replace(beta=0.9, evaluate_every=50)) == {
+        "beta": (0.5, 0.9),
+        "evaluate_every": (0, 50),
+    }
+    other = changes(one, Config("dqn", "CartPole-v1"))
+    assert other["algorithm"] == ("momentum-dqn", "dqn")
+    assert other["beta"] == (0.5, None)

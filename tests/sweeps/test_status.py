@@ -8,8 +8,7 @@ from contextlib import closing
 import pytest
 
 from movi.cli import main
-from movi.errors import UserError
-from movi.runs.lock import SWEEP_LOCK, Lock, is_locked
+from movi.runs.lock import SWEEP_LOCK, Lock
 from movi.runs.sweep import run_directory, write_sweep
 from movi.sweeps.jobs import jobs_of
 from movi.sweeps.matrix import Variant, cross
@@ -215,12 +214,3 @@ def test_watching_ends_when_all_runs_have_ended(sweep, capsys):
             put_run(sweep, index, seed, {"status": "finished", "step": 1000, "message": ""})
     assert main(["status", str(sweep), "--watch"]) == 0
     assert "8 runs: 8 finished" in capsys.readouterr().out
-
-
-def test_a_sweep_is_worked_on_by_one(sweep):
-    assert not is_locked(sweep / SWEEP_LOCK)
-    with locked(sweep):
-        assert is_locked(sweep / SWEEP_LOCK)
-        with pytest.raises(UserError, match=r"in use by process .* per sweep directory"):
-            locked(sweep)
-    assert not is_locked(sweep / SWEEP_LOCK)
