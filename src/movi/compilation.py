@@ -1,14 +1,17 @@
-"""Which operations XLA hands to its CPU library, chosen for each compiled function.
+"""How functions are compiled: once for equal parts, and with which operations left to XLA.
 
-The library (YNNPACK) is on for every operation it knows unless told otherwise, and is slower than
-XLA's own code at some: sums over gathered tables, and the sums in a convolution's gradient.
+XLA hands every operation that its CPU library (YNNPACK) knows to that library unless told
+otherwise, which is slower than XLA's own code at some: sums over gathered tables, and the sums in a
+convolution's gradient.
 """
 
 import functools
-from typing import Literal
+from collections.abc import Callable
+from typing import Any, Literal, TypeVar
 
 import jax
 
+Made = TypeVar("Made")
 Given = Literal["nothing", "products"]
 _VALUES = {"nothing": "", "products": "LIBRARY_FUSION_TYPE_DOT"}
 
@@ -24,3 +27,26 @@ def library_takes(given: Given) -> dict[str, str] | None:
     except (jax.errors.JaxRuntimeError, ValueError):
         return None
     return option
+
+
+def shared(make: Callable[..., Made]) -> Callable[..., Made]:
+    """A factory of compiled functions that gives equal parts the same ones again.
+
+    Runs of one process that differ in their seeds alone are then traced and compiled once. Parts
+    that cannot be hashed, such as a module of the user's that holds a list, are compiled each time.
+
+    >>> doubled = shared(lambda n: jax.jit(lambda x: n * x))
+    >>> doubled(2) is doubled(2), doubled(2) is doubled(3)
+    (True, False)
+    """
+    remembered = functools.lru_cache(maxsize=32)(make)
+
+    @functools.wraps(make)
+    def made(*parts: Any) -> Made:
+        try:
+            hash(parts)
+        except TypeError:
+            return make(*parts)
+        return remembered(*parts)
+
+    return made

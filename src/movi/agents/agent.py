@@ -8,9 +8,8 @@ Loading executes nothing that the file contains.
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,12 @@ import jax
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
+from movi.agents.learner import networks_of
+from movi.agents.method import Greedy, Inputs, Method, Policy, inputs_of
 from movi.agents.networks import NetworkSpec, make_network
+from movi.agents.options import Options
+from movi.agents.registry import declared, find, options_for, options_of
+from movi.compilation import shared
 from movi.errors import NoRoom, UserError
 from movi.files import file_to_write, write_aside, writing
 from movi.reading import checked, parsed, tensors
@@ -27,14 +31,22 @@ from movi.spaces import Spaces
 from movi.values import NUMBER, Value, described, kind_of
 from movi.version import __version__
 
-FORMAT = 2  # 1: all values are numbers
+FORMAT = 3  # 1: all values are numbers; 2: a greedy policy; 3: the policy of a named algorithm
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 LARGEST_SPACE = 10**8
 AGENT_FILE = "agent.safetensors"
 
 
+@dataclass(frozen=True)
+class Named:
+    """An algorithm by its name and options: where an agent's policy comes from."""
+
+    algorithm: str
+    options: dict[str, Any] = field(default_factory=dict)
+
+
 class Agent:
-    """Networks with parameters, and the one of them whose greedy policy is the result."""
+    """Networks with parameters, and the policy over them that is the result."""
 
     def __init__(
         self,
@@ -42,9 +54,11 @@ class Agent:
         params: Mapping[str, Any],
         spaces: Spaces,
         *,
+        policy: Policy | None = None,
         acts_on: str = "q",
         kinds: Mapping[str, Value] | None = None,
         spec: NetworkSpec | None = None,
+        named: Named | None = None,
         about: Mapping[str, Any] | None = None,
     ) -> None:
         """An agent.
@@ -53,9 +67,11 @@ class Agent:
           networks: the flax module of all its networks, or one for each by name.
           params: the parameters of each network, by its name.
           spaces: what it sees and does.
+          policy: acts on the networks; by default greedy for the one that ``acts_on`` names.
           acts_on: the name of the network that acts.
           kinds: what the values of its networks are, by name; numbers if it is not named.
           spec: the networks' description, if they are this package's.
+          named: the algorithm that the policy is of, if it is not the greedy one.
           about: what else its file should say (algorithm, env, step, config), of JSON's types.
         """
         self.networks: dict[str, nn.Module] = (
@@ -63,6 +79,8 @@ class Agent:
         )
         self.params, self.spaces, self.kinds = dict(params), spaces, dict(kinds or {})
         self.acts_on, self.spec, self.about = acts_on, spec, dict(about or {})
+        self.named = named
+        self.policy = policy or Greedy(acts_on, self.kinds.get(acts_on, NUMBER))
 
     def values(self, observation: Any, name: str | None = None) -> np.ndarray:
         """The expected action values [A] of one observation, or [n, A] of n of them."""
@@ -84,13 +102,25 @@ class Agent:
         values = np.asarray(kind.read(outputs))
         return values[0] if single else values
 
-    def actions(self, observation: Any) -> np.ndarray:
-        """The greedy action of one observation, or of n of them, counted from 0."""
-        return np.argmax(self.values(observation), axis=-1)
+    def actions(self, observation: Any, key: Any = None) -> np.ndarray:
+        """The policy's action of one observation, or of n of them, as the agents number them.
 
-    def act(self, observation: Any) -> Any:
-        """The greedy action of one observation (an int), or of n of them (an array)."""
-        actions = self.actions(observation) + self.spaces.first_action
+        With a key, an integer or JAX's, actions of a policy that is random are drawn; without, its
+        best ones are taken.
+        """
+        single, batch = self._batch(observation)
+        policy = _policy_of(self.policy, tuple(self.networks.items()))
+        if key is not None and not isinstance(key, jax.Array):
+            key = jax.random.key(key)
+        actions = np.asarray(policy(self.params, batch, key))
+        return actions[0] if single else actions
+
+    def act(self, observation: Any, key: Any = None) -> Any:
+        """The policy's action of one observation (an int), or of n of them (an array).
+
+        With a key, an integer or JAX's, it is drawn from a policy that is random.
+        """
+        actions = self.actions(observation, key) + self.spaces.first_action
         return int(actions) if actions.ndim == 0 else actions
 
     def _batch(self, observation: Any) -> tuple[bool, np.ndarray]:
@@ -105,19 +135,19 @@ class Agent:
         )
 
 
-def _values_of(network: nn.Module, kind: Any) -> Any:
-    """The network's expected values, compiled once for equal networks."""
-    try:
-        return _compiled(network, kind)
-    except TypeError:  # a module of the user's that cannot be hashed
-        return _compiled.__wrapped__(network, kind)
-
-
-@lru_cache(maxsize=16)
-def _compiled(network: nn.Module, kind: Value) -> Any:
+@shared
+def _values_of(network: nn.Module, kind: Value) -> Any:
+    """The network's expected values, compiled."""
     return jax.jit(
         lambda params, x: kind.expectation(kind.read(network.apply({"params": params}, x)))
     )
+
+
+@shared
+def _policy_of(policy: Policy, networks: tuple[tuple[str, nn.Module], ...]) -> Any:
+    """The policy's actions, compiled."""
+    modules = dict(networks)
+    return jax.jit(lambda params, x, key: policy(networks_of(modules, params, params, {}), x, key))
 
 
 def save(agent: Agent, path: str | Path) -> None:
@@ -135,24 +165,34 @@ def encoded(agent: Agent) -> bytes:
         key: np.asarray(leaf) for key, leaf in flatten_dict(dict(agent.params), sep="/").items()
     }
     header = {
-        "format": FORMAT if agent.kinds else 1,
+        "format": 3 if agent.named is not None else 2 if agent.kinds else 1,
         "version": __version__,
         "acts_on": agent.acts_on,
         "network": None if agent.spec is None else asdict(agent.spec),
         "spaces": agent.spaces.to_json(),
         "kinds": {name: described(kind) for name, kind in agent.kinds.items()},
+        **({} if agent.named is None else {"named": asdict(agent.named)}),
         "about": agent.about,
     }
     return to_bytes(arrays, metadata={"movi": json.dumps(header, sort_keys=True)})
 
 
-def load(path: str | Path, network: nn.Module | Mapping[str, nn.Module] | None = None) -> Agent:
+def load(
+    path: str | Path,
+    network: nn.Module | Mapping[str, nn.Module] | None = None,
+    *,
+    algorithm: type[Options] | None = None,
+    trust: Collection[str] = (),
+) -> Agent:
     """The agent of a file, or of a run directory.
 
     Args:
       path: an agent's file, or a run directory that holds one.
       network: the flax module, needed when the agent was trained with one of your own; or one for
         each network, by name.
+      algorithm: the dataclass of its options, needed when the agent acts by a policy of your own
+        and its algorithm is not registered.
+      trust: modules that the file's algorithm may name (MODULE:NAME): importing one runs its code.
     """
     file = Path(path) / AGENT_FILE if Path(path).is_dir() else Path(path)
     if not file.is_file():
@@ -161,13 +201,18 @@ def load(path: str | Path, network: nn.Module | Mapping[str, nn.Module] | None =
     spaces, spec = header.spaces, header.network
     if network is None and spec is None:
         raise UserError(f"{file}: trained with a network of your own: load(FILE, network=…)")
+    method = None if header.named is None else _method(file, header.named, algorithm, trust)
     try:
         kinds = {name: kind_of(own, f"kinds: {name}") for name, own in header.kinds.items()}
         if network is None:
             assert spec is not None
-            network = {n: make_network(spec, spaces, kinds.get(n, NUMBER)) for n in params}
+            if method is not None:
+                network = method.build(spec, spaces)
+            else:
+                network = {n: make_network(spec, spaces, kinds.get(n, NUMBER)) for n in params}
         networks = network if isinstance(network, Mapping) else dict.fromkeys(params, network)
-        _check_parameters(file, networks, params, spaces)
+        inputs = inputs_of({} if method is None else method.inputs, params, spaces)
+        _check_parameters(file, networks, params, inputs)
     except UserError:
         raise
     except Exception as error:  # whatever flax and JAX say to a description that makes no sense
@@ -177,11 +222,29 @@ def load(path: str | Path, network: nn.Module | Mapping[str, nn.Module] | None =
         networks,
         params,
         spaces,
+        policy=None if method is None else method.policy,
         acts_on=header.acts_on,
         kinds=kinds,
         spec=spec,
+        named=header.named,
         about=header.about,
     )
+
+
+def _method(
+    file: Path, named: Named, algorithm: type[Options] | None, trust: Collection[str]
+) -> Method:
+    """The method whose policy an agent acts by: of a registered algorithm, or of a given one."""
+    try:
+        if algorithm is None:
+            find(named.algorithm, trust)
+            options = options_of(named.algorithm, named.options)
+        else:
+            given: Any = algorithm
+            options = options_for(declared(given), named.algorithm, named.options)
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
+    return options.method("squared", None)
 
 
 @dataclass(frozen=True)
@@ -194,6 +257,7 @@ class _Header:
     about: dict[str, Any]
     network: NetworkSpec | None
     kinds: dict[str, dict[str, Any]] = field(default_factory=dict)
+    named: Named | None = None
 
     def __post_init__(self) -> None:
         if not 1 <= self.format <= FORMAT:
@@ -229,14 +293,13 @@ def _read(file: Path) -> tuple[_Header, dict[str, Any]]:
 
 
 def _check_parameters(
-    file: Path, networks: Mapping[str, Any], params: Mapping[str, Any], spaces: Spaces
+    file: Path, networks: Mapping[str, Any], params: Mapping[str, Any], inputs: Inputs
 ) -> None:
+    if set(networks) != set(params):
+        found, wanted = (", ".join(sorted(names)) for names in (params, networks))
+        raise UserError(f"{file}: parameters of {found}, expected those of {wanted}")
     for name, tree in params.items():
-        expected = jax.eval_shape(
-            networks[name].init,
-            jax.random.key(0),
-            jax.ShapeDtypeStruct((1, *spaces.observation.shape), spaces.observation.dtype),
-        )["params"]
+        expected = jax.eval_shape(networks[name].init, jax.random.key(0), *inputs[name])["params"]
         known = {
             key: (leaf.shape, leaf.dtype) for key, leaf in flatten_dict(expected, sep="/").items()
         }

@@ -18,7 +18,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from movi.agents.method import Apply, Context, Method, Networks
+from movi.agents.method import Apply, Context, Method, Networks, inputs_of
 from movi.errors import UserError
 from movi.schedules import Schedule
 from movi.spaces import Spaces
@@ -117,9 +117,9 @@ def make_learner(
 def _init(parts: _Parts, key: Array) -> LearnerState:
     online, lagged, states = {}, {}, {}
     networks = parts.method.networks
+    inputs = inputs_of(parts.method.inputs, networks, parts.spaces)
     for (name, following), own in zip(networks.items(), jax.random.split(key, len(networks))):
-        example = parts.method.inputs.get(name, lambda spaces: (spaces.observation.zeros(1),))
-        variables = parts.modules[name].init(own, *example(parts.spaces))
+        variables = parts.modules[name].init(own, *inputs[name])
         if set(variables) != {"params"}:
             raise UserError(f"network: has variables {sorted(variables)}, expected parameters only")
         online[name] = variables["params"]

@@ -5,7 +5,7 @@ network regresses to its target, and the policy is greedy. What does not fit tha
 a temperature) gives losses and a policy of its own.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
@@ -53,6 +53,9 @@ Losses = Callable[[Networks, Transition, Context], tuple[dict[str, Array], Shown
 Policy = Callable[[Networks, Array, Array | None], Array]
 
 
+Inputs = Mapping[str, tuple[Array, ...]]
+
+
 class Following(NamedTuple):
     """How the lagged copies of a network follow it.
 
@@ -77,7 +80,9 @@ class Method:
         whose means are minimised, each by its own network; and per-example numbers whose means are
         logged, by the names in ``shown``. ``batches`` is a ``Transition`` of arrays [M, B, ...]
         with M = ``minibatches``.
-      policy: ``policy(networks, observations [n, ...], key) -> actions [n, ...]``.
+      policy: ``policy(networks, observations [n, ...], key) -> actions [n, ...]``, drawn by the
+        key; without one (None) the policy's best actions, which an evaluation takes. A trained
+        agent has no lagged networks.
       build: the modules of its networks, by name.
       inputs: what a network takes that does not take observations, by its name: arrays of zeros.
       minibatches: how many an update takes.
@@ -100,6 +105,14 @@ class Method:
     kinds: Mapping[str, Value] = field(default_factory=dict)
 
 
+def inputs_of(
+    own: Mapping[str, Callable[[Spaces], tuple[Array, ...]]], names: Iterable[str], spaces: Spaces
+) -> Inputs:
+    """What each network takes, as arrays of zeros: observations, where it is not said otherwise."""
+    usual = (spaces.observation.zeros(1),)
+    return {name: own[name](spaces) if name in own else usual for name in names}
+
+
 def huber(error: Array) -> Array:
     """½ e² for |e| ≤ 1, |e| − ½ beyond: its gradient is clipped at 1."""
     return optax.losses.huber_loss(error, delta=1.0)
@@ -113,14 +126,18 @@ def squared(error: Array) -> Array:
 LOSSES: Mapping[str, Callable[[Array], Array]] = {"huber": huber, "squared": squared}
 
 
-def greedy(name: str, kind: Value) -> Policy:
+@dataclass(frozen=True)
+class Greedy:
     """The policy that is greedy for a network's expected values."""
 
-    def policy(networks: Networks, observations: Array, key: Array | None) -> Array:
-        del key
-        return jnp.argmax(kind.expectation(kind.read(networks.online[name](observations))), axis=-1)
+    name: str
+    kind: Value
 
-    return policy
+    def __call__(self, networks: Networks, observations: Array, key: Array | None) -> Array:
+        """The actions of observations [n, ...]; nothing in them is random."""
+        del key
+        values = self.kind.read(networks.online[self.name](observations))
+        return jnp.argmax(self.kind.expectation(values), axis=-1)
 
 
 def regression(
@@ -166,7 +183,7 @@ def regression(
         algorithm.name,
         {name: Following(algorithm.lags) for name in names},
         losses,
-        greedy(algorithm.preference, algorithm.kind(algorithm.preference)),
+        Greedy(algorithm.preference, algorithm.kind(algorithm.preference)),
         build,
         minibatches=1 if shared_batch else len(names),
         shown=(

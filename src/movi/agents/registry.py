@@ -142,8 +142,11 @@ def options_of(name: str, given: Any = None) -> Options:
     if not isinstance(given, Unknown | Mapping | None):
         raise UserError(f"options: {given!r}, expected the options of {name} by their names")
     values = given.to_json() if isinstance(given, Unknown) else dict(given or {})
-    if kind is None:
-        return Unknown.of(values)
+    return Unknown.of(values) if kind is None else options_for(kind, name, values)
+
+
+def options_for(kind: type[Options], name: str, values: Mapping[str, Any]) -> Options:
+    """Options of a dataclass from some of them by their names, checked."""
     fields = [field.name for field in dataclasses.fields(kind)]
     unknown = sorted(set(values) - set(fields))
     if unknown:

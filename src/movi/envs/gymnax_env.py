@@ -18,6 +18,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from movi.compilation import shared
 from movi.envs.jax_env import JaxEnvironment, JaxOutcome, State, settled
 from movi.errors import MissingExtra, UserError
 from movi.spaces import ObservationSpace, Spaces
@@ -42,6 +43,7 @@ def is_gymnax(env_id: str) -> bool:
     return env_id.startswith("MinAtar/") and not re.search(r"-v\d+$", env_id)
 
 
+@shared
 def make_gymnax(env_id: str) -> JaxEnvironment:
     """The environment of an id; an unknown one is one clear line."""
     family, _, name = env_id.partition("/")

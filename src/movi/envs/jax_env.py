@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from movi.compilation import shared
 from movi.envs.interface import Outcome
 from movi.spaces import Spaces
 from movi.trees import arrays_of, tree_of
@@ -76,12 +77,7 @@ class HostedEnvironment:
     def __init__(self, environment: JaxEnvironment, num_envs: int = 1) -> None:
         """n environments that step together."""
         self.spaces, self.num_envs = environment.spaces, num_envs
-        self._reset = jax.jit(lambda keys: reset_all(environment, keys))
-        self._step = jax.jit(
-            lambda keys, count, states, actions: step_all(
-                environment, step_keys(keys, count), states, actions
-            )
-        )
+        self._reset, self._step = compiled(environment)
         self._valid = np.ones(num_envs, bool)
         self._count = 0
         self._seeds: list[int] = []
@@ -139,3 +135,15 @@ def settled(tree: Any, like: Any = None) -> Any:
         # A Python number's dtype is weak until it is said: a loop would find that it changes.
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.asarray(leaf).dtype), tree)
     return jax.tree.map(lambda leaf, old: jnp.asarray(leaf).astype(old.dtype), tree, like)
+
+
+@shared
+def compiled(environment: JaxEnvironment) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """``reset(keys)`` and ``step(keys, count, states, actions)`` of all environments."""
+    reset = jax.jit(lambda keys: reset_all(environment, keys))
+    step = jax.jit(
+        lambda keys, count, states, actions: step_all(
+            environment, step_keys(keys, count), states, actions
+        )
+    )
+    return reset, step

@@ -6,18 +6,19 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import flax.linen as nn
 import optax
 
-from movi.agents.agent import Agent
+from movi.agents.agent import Agent, Named
 from movi.agents.learner import Learner, fingerprint, make_learner
-from movi.agents.method import Method
+from movi.agents.method import Greedy, Loss, Method
 from movi.agents.networks import NetworkSpec, choose_network
-from movi.agents.optimisers import make_optimiser
+from movi.agents.optimisers import OptimiserName, make_optimiser
 from movi.agents.options import Options, Unknown
 from movi.agents.registry import find, options_of, register
+from movi.compilation import shared
 from movi.envs.atari import AtariVector
 from movi.envs.gymnax_env import is_gymnax, make_gymnax
 from movi.envs.interface import Environment, is_restorable
@@ -30,7 +31,7 @@ from movi.replay.frames import FrameReplay
 from movi.replay.interface import Replay, is_kept, slack_of
 from movi.replay.uniform import UniformReplay
 from movi.runs.config import Config
-from movi.schedules import Constant
+from movi.schedules import Constant, Schedule
 from movi.sizes import readable, require
 from movi.spaces import Spaces
 from movi.targets import Algorithm
@@ -120,11 +121,19 @@ class Trained:
             self.networks,
             parameters,
             self.spaces,
+            policy=self.method.policy,
             acts_on=self.method.acts_on,
             kinds=self.method.kinds,
             spec=self.spec,
+            named=self._named(config),
             about=about,
         )
+
+    def _named(self, config: Config) -> Named | None:
+        """The algorithm that an agent's file has to name; a greedy policy needs none."""
+        if isinstance(self.method.policy, Greedy):
+            return None
+        return Named(config.algorithm, config.options.to_json())
 
 
 def trained(
@@ -133,30 +142,64 @@ def trained(
     network: Networks | None = None,
     optimiser: optax.GradientTransformation | None = None,
 ) -> Trained:
-    """What a config means for these spaces, but for what is one's own."""
-    clip = config.reward_clip if config.n_step == 1 else None  # else the replay clips
-    method, spec = config.options.method(config.loss, clip), None
-    if network is None:
-        spec = network_spec(config, spaces)
-        network = method.build(spec, spaces)
+    """What a config means for these spaces, but for what is one's own.
+
+    The same object again for configs that differ only in what no learner depends on.
+    """
+    settings = _Settings(
+        config.algorithm,
+        config.options,
+        config.loss,
+        config.reward_clip if config.n_step == 1 else None,  # else the replay clips
+        network_spec(config, spaces) if network is None else None,
+        (config.optimiser, config.learning_rate, config.optimiser_epsilon),
+        config.beta_of,
+    )
+    own = tuple(network.items()) if isinstance(network, Mapping) else network
+    return _trained(settings, spaces, own, optimiser)
+
+
+class _Settings(NamedTuple):
+    """All of a config that a learner depends on."""
+
+    algorithm: str
+    options: Options
+    loss: Loss
+    reward_clip: float | None
+    spec: NetworkSpec | None
+    optimiser: tuple[OptimiserName, float, float]
+    beta: Schedule | None
+
+
+@shared
+def _trained(
+    settings: _Settings,
+    spaces: Spaces,
+    own: nn.Module | tuple[tuple[str, nn.Module], ...] | None,
+    optimiser: optax.GradientTransformation | None,
+) -> Trained:
+    method = settings.options.method(settings.loss, settings.reward_clip)
+    network: Networks | None = dict(own) if isinstance(own, tuple) else own
+    if settings.spec is not None:
+        network = method.build(settings.spec, spaces)
+    assert network is not None
     networks = network if isinstance(network, Mapping) else dict.fromkeys(method.networks, network)
     if set(networks) != set(method.networks):
         wanted = ", ".join(method.networks)
         raise UserError(f"network: of {', '.join(networks)}, expected one for each of {wanted}")
-    if method.uses_beta and config.beta_of is None:
+    if method.uses_beta and settings.beta is None:
         raise UserError(
-            f"algorithm: {config.algorithm} depends on β, but its options have none; expected a "
+            f"algorithm: {settings.algorithm} depends on β, but its options have none; expected a "
             "dataclass of movi.Averaging"
         )
     learner = make_learner(
         method,
         networks,
-        optimiser
-        or make_optimiser(config.optimiser, config.learning_rate, config.optimiser_epsilon),
+        optimiser or make_optimiser(*settings.optimiser),
         spaces,
-        beta=config.beta_of or Constant(0.0),
+        beta=settings.beta or Constant(0.0),
     )
-    return Trained(method, networks, spec, spaces, learner)
+    return Trained(method, networks, settings.spec, spaces, learner)
 
 
 def check_batch(config: Config, what: Trained) -> None:

@@ -178,8 +178,8 @@ class Evaluate:
     num_envs: int = 10
     """Environments that step together, each with its share of the episodes."""
     trust: Trust = ()
-    """A module that the environment's id names (MODULE:NAME) and whose code may run; this option
-    may be repeated. Files alone are not believed."""
+    """A module that the environment or the algorithm names (MODULE:NAME) and whose code may run;
+    this option may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Play, and print the mean, the standard deviation and each return."""
@@ -187,7 +187,7 @@ class Evaluate:
         check_count("num_envs", self.num_envs)
         check_epsilon(0.0 if self.epsilon is None else self.epsilon)
         check_seed(self.seed)
-        agent, about = _agent(self.run)
+        agent, about = _agent(self.run, self.trust)
         env_id = about.env
 
         from movi.envs.make import make_environment
@@ -224,15 +224,15 @@ class Record:
     seed: int = 0
     """Of the environment and the random actions."""
     trust: Trust = ()
-    """A module that the environment's id names (MODULE:NAME) and whose code may run; this option
-    may be repeated. Files alone are not believed."""
+    """A module that the environment or the algorithm names (MODULE:NAME) and whose code may run;
+    this option may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Play, write the video, and print the returns."""
         check_count("episodes", self.episodes, most=MOST_EPISODES)
         check_epsilon(self.epsilon)
         check_seed(self.seed)
-        agent, about = _agent(self.run)
+        agent, about = _agent(self.run, self.trust)
 
         from movi.training.recording import record as run_record
 
@@ -256,6 +256,9 @@ class Export:
     """A run directory, or an agent's file."""
     file: Positional[Path]
     """The file to write, .safetensors."""
+    trust: Trust = ()
+    """A module that the algorithm names (MODULE:NAME) and whose code may run; this option may be
+    repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Write the file."""
@@ -265,7 +268,7 @@ class Export:
         from movi.files import file_to_write
 
         file_to_write(self.file, "file")
-        save(load(self.run), self.file)
+        save(load(self.run, trust=self.trust), self.file)
         print(self.file)
 
 
@@ -275,10 +278,10 @@ def default_directory(config: Config) -> Path:
     return Path("runs") / f"{env}-{algorithm}-{config.preset}-{config.seed}"
 
 
-def _agent(run: Path) -> "tuple[Agent, _About]":
+def _agent(run: Path, trust: tuple[str, ...]) -> "tuple[Agent, _About]":
     from movi.agents.agent import load
 
-    agent = load(run)
+    agent = load(run, trust=trust)
     return agent, checked(agent.about, _About, str(run))
 
 

@@ -5,11 +5,14 @@ needs only its counters, and that a compiled loop draws the same numbers as the 
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from movi.compilation import shared
 
 INITIALISATION, ACTING, SAMPLING, POLICY, LEARNING = range(5)
 _WORDS = 2**16  # random words per call of the compiled function
@@ -47,12 +50,7 @@ class Draws:
         self._size = max(1, min(4096, _WORDS // math.prod(shape)))
         self._start = -1
         self._chunk = np.zeros((0, *shape), np.uint32)
-
-        def chunk(start: jax.Array) -> jax.Array:
-            counts = start + jnp.arange(self._size, dtype=jnp.uint32)
-            return jax.vmap(lambda count: bits(key, count, shape))(counts)
-
-        self._make = jax.jit(chunk)
+        self._make = partial(_chunk_of(self._size, tuple(shape)), key)
 
     def __call__(self, count: int) -> np.ndarray:
         """The words of draw number ``count``."""
@@ -61,3 +59,14 @@ class Draws:
             self._chunk = np.asarray(self._make(np.uint32(start)))
             self._start = start
         return self._chunk[count - start]
+
+
+@shared
+def _chunk_of(size: int, shape: tuple[int, ...]) -> Callable[[jax.Array, np.uint32], jax.Array]:
+    """``chunk(key, start)``: the words of ``size`` draws from number ``start`` on, compiled."""
+
+    def chunk(key: jax.Array, start: jax.Array) -> jax.Array:
+        counts = start + jnp.arange(size, dtype=jnp.uint32)
+        return jax.vmap(lambda count: bits(key, count, shape))(counts)
+
+    return jax.jit(chunk)

@@ -1,12 +1,13 @@
 """Evaluation: whole episodes, raw returns, a policy that is greedy but for a small ε."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 
 from movi.agents.agent import Agent
-from movi.agents.exploration import drawn
+from movi.agents.exploration import drawn, epsilon_greedy
 from movi.envs.interface import Environment
 from movi.training.draws import env_seeds
 
@@ -72,8 +73,8 @@ def evaluate(
     total, length = np.zeros(n), np.zeros(n, int)
     observation = environment.reset(seeds[:n])
     while any(len(played[i]) < share[i] for i in range(n)):
-        explore, random = drawn(rng, n, epsilon, environment.spaces.actions)
-        outcome = environment.step(np.where(explore, random, agent.actions(observation)))
+        exploration = drawn(rng, n, epsilon, environment.spaces.actions)
+        outcome = environment.step(epsilon_greedy(exploration, partial(agent.actions, observation)))
         observation = outcome.observation
         total += outcome.reward * outcome.valid
         length += outcome.valid

@@ -173,7 +173,6 @@ class FusedLoop:
         keys = [keys_of(seed, config.num_envs) for seed in seeds]
         self.states: list[FusedState] = self._placed(states)
         self._keys: list[Keys] = self._placed(keys)
-        self._fetch = jax.jit(lambda ring, slots: jax.tree.map(lambda leaf: leaf[slots], ring))
         self._chunk = make_chunk(
             config,
             environment,
@@ -252,7 +251,7 @@ class FusedLoop:
         count = min(self.added - kept.added, self.config.replay_capacity)
         slots = np.arange(self.added - count, self.added) % self.config.replay_capacity
         if count:
-            kept.extend(Transition(*map(np.asarray, self._fetch(state.ring, slots))), self.added)
+            kept.extend(Transition(*map(np.asarray, _fetched(state.ring, slots))), self.added)
         arrays, about = self.runs[i].snapshot()
         arrays |= arrays_of(_without_ring(state), "state")
         moment = {"step": self.step, "ticks": self.ticks, "replay": kept.moment()}
@@ -320,6 +319,11 @@ class FusedLoop:
                 run.add(host[i], int(diverged[i]))
         self.ticks += count
         self.step = min(self.ticks * n, self.config.steps)
+
+
+@jax.jit
+def _fetched(ring: Transition, slots: jax.Array) -> Transition:
+    return jax.tree.map(lambda leaf: leaf[slots], ring)
 
 
 def _without_ring(state: FusedState) -> tuple[Any, Any, Any]:

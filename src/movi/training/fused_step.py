@@ -17,9 +17,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from movi.agents.exploration import Limits, exploring
+from movi.agents.exploration import Limits, epsilon_greedy, exploring
 from movi.agents.learner import Learner, LearnerState
-from movi.envs.jax_env import JaxEnvironment, env_keys, reset_all, step_all, step_keys
+from movi.compilation import shared
+from movi.envs.jax_env import JaxEnvironment, compiled, env_keys, step_all, step_keys
 from movi.replay import device
 from movi.runs.config import Config
 from movi.training.draws import (
@@ -32,7 +33,7 @@ from movi.training.draws import (
     env_seeds,
     key_of,
 )
-from movi.transitions import Transition
+from movi.transitions import Horizon, Transition
 
 Array = Any
 
@@ -105,8 +106,7 @@ def make_init(
     config: Config, environment: JaxEnvironment, learner: Learner
 ) -> Callable[[int], FusedState]:
     """``init(seed) -> state`` of a run that begins."""
-    learn = jax.jit(learner.init)
-    reset = jax.jit(lambda keys: reset_all(environment, keys))
+    learn, (reset, _) = _compiled_init(learner), compiled(environment)
 
     def init(seed: int) -> FusedState:
         states, observation = reset(keys_of(seed, config.num_envs).environments)
@@ -116,8 +116,36 @@ def make_init(
     return init
 
 
+@shared
+def _compiled_init(learner: Learner) -> Callable[[Array], LearnerState]:
+    return jax.jit(learner.init)
+
+
+class Rhythm(NamedTuple):
+    """All of a config that a chunk depends on."""
+
+    num_envs: int
+    replay_capacity: int
+    learns_after: int
+    horizon: Horizon
+    update_period: int
+    sync_period: int
+    batch_size: int
+    gamma: float
+    timeouts_are_terminal: bool
+
+
 def make_chunk(
     config: Config, environment: JaxEnvironment, learner: Learner, ticks: int, seeds: int | None
+) -> Callable[..., tuple[FusedState, Records]]:
+    """The compiled chunk of a config: see ``_make_chunk``."""
+    rhythm = Rhythm(*(getattr(config, name) for name in Rhythm._fields))
+    return _make_chunk(rhythm, environment, learner, ticks, seeds)
+
+
+@shared
+def _make_chunk(
+    config: Rhythm, environment: JaxEnvironment, learner: Learner, ticks: int, seeds: int | None
 ) -> Callable[..., tuple[FusedState, Records]]:
     """``chunk(state, keys, epsilon, first, count, limit) -> (state, records)``, compiled.
 
@@ -132,9 +160,11 @@ def make_chunk(
     names = learner.metrics
 
     def act(state: FusedState, words: Array, epsilon: Limits, key: Array) -> Array:
-        explore, random = exploring(words, epsilon, environment.spaces.actions)
-        chosen = learner.act(state.learner, state.observation, key).astype(jnp.int32)
-        return jnp.where(explore, random.astype(jnp.int32), chosen)
+        exploration = exploring(words, epsilon, environment.spaces.actions)
+        return epsilon_greedy(
+            exploration,
+            lambda: learner.act(state.learner, state.observation, key).astype(jnp.int32),
+        )
 
     def agent_step(
         learned: LearnerState,

@@ -1,6 +1,6 @@
 """The learner as the host loop drives it: one compiled call per step wherever possible."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.agents.learner import Learner, LearnerState
-from movi.compilation import library_takes
+from movi.compilation import library_takes, shared
 from movi.errors import UserError
 from movi.spaces import ObservationSpace
 from movi.training.draws import INITIALISATION, LEARNING, POLICY, key_of
@@ -24,6 +24,55 @@ class _Carry(NamedTuple):
     updates: jax.Array
 
 
+class _Keys(NamedTuple):
+    learning: jax.Array
+    policy: jax.Array
+
+
+class _Compiled(NamedTuple):
+    init: Callable[..., LearnerState]
+    update: Callable[..., _Carry]
+    update_and_act: Callable[..., tuple[_Carry, jax.Array]]
+    sync: Callable[[LearnerState], LearnerState]
+    act: Callable[..., jax.Array]
+
+
+@shared
+def _compiled(learner: Learner) -> _Compiled:
+    """What the host loop calls, compiled; the carry's buffers are taken over."""
+
+    def update(carry: _Carry, keys: _Keys, batches: Transition, step: jax.Array) -> _Carry:
+        before = carry.state.diverged_at
+        key = jax.random.fold_in(keys.learning, step)
+        state, metrics = learner.update(carry.state, batches, step, key)
+        live = (before == 0) & (state.diverged_at == 0)
+        updates = carry.updates + live
+        weight = live / jnp.maximum(updates, 1)
+        means = {
+            name: jnp.where(live, mean + (metrics[name] - mean) * weight, mean)
+            for name, mean in carry.means.items()
+        }
+        return _Carry(state, means, updates)
+
+    def act(state: LearnerState, keys: _Keys, observation: Any, tick: Any) -> jax.Array:
+        return learner.act(state, observation, jax.random.fold_in(keys.policy, tick))
+
+    def update_and_act(
+        carry: _Carry, keys: _Keys, batches: Transition, step: Any, observation: Any, tick: Any
+    ) -> tuple[_Carry, jax.Array]:
+        carry = update(carry, keys, batches, step)
+        return carry, act(carry.state, keys, observation, tick)
+
+    options = library_takes("products")
+    return _Compiled(
+        init=jax.jit(learner.init),
+        update=jax.jit(update, donate_argnums=0, compiler_options=options),
+        update_and_act=jax.jit(update_and_act, donate_argnums=0, compiler_options=options),
+        sync=jax.jit(learner.sync, donate_argnums=0),
+        act=jax.jit(act),
+    )
+
+
 class HostLearner:
     """Holds the state; ``update``, ``sync`` and ``act`` take effect in the order of their calls.
 
@@ -33,40 +82,9 @@ class HostLearner:
 
     def __init__(self, learner: Learner, seed: int) -> None:
         """Initialises the learner's state, by the run's seed."""
-        learning, policy = key_of(seed, LEARNING), key_of(seed, POLICY)
-
-        def update(carry: _Carry, batches: Transition, step: jax.Array) -> _Carry:
-            before = carry.state.diverged_at
-            key = jax.random.fold_in(learning, step)
-            state, metrics = learner.update(carry.state, batches, step, key)
-            live = (before == 0) & (state.diverged_at == 0)
-            updates = carry.updates + live
-            weight = live / jnp.maximum(updates, 1)
-            means = {
-                name: jnp.where(live, mean + (metrics[name] - mean) * weight, mean)
-                for name, mean in carry.means.items()
-            }
-            return _Carry(state, means, updates)
-
-        def act(state: LearnerState, observation: jax.Array, tick: jax.Array) -> jax.Array:
-            return learner.act(state, observation, jax.random.fold_in(policy, tick))
-
-        def update_and_act(
-            carry: _Carry,
-            batches: Transition,
-            step: jax.Array,
-            observation: jax.Array,
-            tick: jax.Array,
-        ) -> tuple[_Carry, jax.Array]:
-            carry = update(carry, batches, step)
-            return carry, act(carry.state, observation, tick)
-
-        options = library_takes("products")
-        self._update = jax.jit(update, donate_argnums=0, compiler_options=options)
-        self._update_and_act = jax.jit(update_and_act, donate_argnums=0, compiler_options=options)
-        self._sync = jax.jit(learner.sync, donate_argnums=0)
-        self._act = jax.jit(act)
-        state = jax.jit(learner.init)(key_of(seed, INITIALISATION))
+        self._run = _compiled(learner)
+        self._keys = _Keys(key_of(seed, LEARNING), key_of(seed, POLICY))
+        state = self._run.init(key_of(seed, INITIALISATION))
         means = {name: jnp.float32(0) for name in learner.metrics}
         self._carry = _Carry(state, means, jnp.int32(0))
         self._pending: tuple[Transition, np.int32] | None = None
@@ -89,16 +107,18 @@ class HostLearner:
     def sync(self) -> None:
         """Synchronises the lagged networks."""
         self._flush()
-        self._carry = self._carry._replace(state=self._sync(self._carry.state))
+        self._carry = self._carry._replace(state=self._run.sync(self._carry.state))
 
     def act(self, observation: np.ndarray, tick: int) -> np.ndarray:
         """The policy's actions at a tick."""
         number = np.int32(tick)
         if self._pending is None:
-            return np.asarray(self._act(self._carry.state, observation, number))
+            return np.asarray(self._run.act(self._carry.state, self._keys, observation, number))
         batches, step = self._pending
         self._pending = None
-        self._carry, actions = self._update_and_act(self._carry, batches, step, observation, number)
+        self._carry, actions = self._run.update_and_act(
+            self._carry, self._keys, batches, step, observation, number
+        )
         return np.asarray(actions)
 
     def take_means(self) -> dict[str, float | None]:
@@ -152,4 +172,4 @@ class HostLearner:
         if self._pending is not None:
             batches, step = self._pending
             self._pending = None
-            self._carry = self._update(self._carry, batches, step)
+            self._carry = self._run.update(self._carry, self._keys, batches, step)

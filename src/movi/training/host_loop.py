@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from movi.agents.exploration import exploring, limits
+from movi.agents.exploration import epsilon_greedy, exploring, limits
 from movi.agents.learner import Learner
 from movi.envs.interface import Environment, Outcome, is_restorable
 from movi.replay.interface import Replay, is_kept
@@ -177,11 +177,10 @@ class HostLoop:
     def _act(self) -> np.ndarray:
         """The policy's actions, or random ones where the environments explore."""
         words, actions = self._acting(self.ticks), self.environment.spaces.actions
-        explore, random = exploring(words, limits(self.epsilon()), actions)
-        if explore.all():
+        exploration = exploring(words, limits(self.epsilon()), actions)
+        if exploration.everywhere():
             self.learner.start()  # no action waits for this update: it runs beside the environments
-            return random
-        return np.where(explore, random, self.learner.act(self._observation, self.ticks))
+        return epsilon_greedy(exploration, lambda: self.learner.act(self._observation, self.ticks))
 
     def _transition(self, i: int) -> None:
         """One agent step, with the transition of environment i."""

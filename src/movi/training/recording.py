@@ -5,6 +5,7 @@ import subprocess
 import tempfile
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from movi.agents.agent import Agent
-from movi.agents.exploration import drawn
+from movi.agents.exploration import drawn, epsilon_greedy
 from movi.envs.gym_vector import spaces_of
 from movi.envs.make import make_visible
 from movi.errors import MissingExtra, Unwritable, UserError, check_count
@@ -80,9 +81,11 @@ def _play(
             yield _even(env.render())
             if ended:
                 break
-            (explore,), (random,) = drawn(rng, 1, epsilon, agent.spaces.actions)
-            action = int(random if explore else agent.actions(observation))
-            action += agent.spaces.first_action
+            exploration = drawn(rng, 1, epsilon, agent.spaces.actions)
+            (action,) = epsilon_greedy(
+                exploration, partial(agent.actions, np.asarray(observation)[None])
+            )
+            action = int(action) + agent.spaces.first_action
             observation, reward, terminated, truncated, _ = env.step(action)
             total += float(reward)
             ended = terminated or truncated
