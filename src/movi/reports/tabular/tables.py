@@ -6,7 +6,7 @@ A mistake in a file is one line that names the file, the place, the value and wh
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -162,42 +162,43 @@ def _listed(names: Sequence[str]) -> str:
     return ", ".join(names) if names else "none"
 
 
-def _check(table: Table, names: Sequence[str], bad: Callable[[Array], Any], expected: str) -> None:
-    """Raises for the first value of some columns that is bad."""
-    for name in names:
-        values = table.numbers[name]
-        wrong = values[bad(values)]
-        if wrong.size:
-            where = f"{table.path}: column {name!r}"
-            raise UserError(f"{where}: {float(wrong[0])!r}, expected {expected}")
+def _check(where: str, values: Array, bad: NDArray[np.bool_], expected: str) -> None:
+    """Raises for the first value that is bad."""
+    if bad.any():
+        raise UserError(f"{where}: {float(values[bad][0])!r}, expected {expected}")
 
 
 def _check_norms(table: Table, names: Sequence[str], *, finite: bool = True) -> None:
     """Norms are at least 0, and finite unless they are bounds."""
     expected = f"a {'finite ' if finite else ''}number of at least 0"
-    _check(table, names, lambda x: (x < 0) | (finite & ~np.isfinite(x)), expected)
+    for name in names:
+        x = table.numbers[name]
+        bad = (x < 0) | (finite & ~np.isfinite(x))
+        _check(f"{table.path}: column {name!r}", x, bad, expected)
 
 
-def _check_whole(table: Table, names: Sequence[str], least: int) -> None:
-    """Iterations and counts are whole numbers."""
-    expected = f"a whole number from {least}"
-    _check(table, names, lambda x: ~np.isfinite(x) | (x < least) | (x != np.floor(x)), expected)
+def _check_whole(table: Table, name: str, values: Array, least: int, of: str = "") -> str:
+    """Counts are whole numbers; the place that was looked at."""
+    where = f"{table.path}: column {name!r}{of}"
+    bad = ~np.isfinite(values) | (values < least) | (values != np.floor(values))
+    _check(where, values, bad, f"a whole number from {least}")
+    return where
 
 
-def _check_increasing(table: Table, name: str, values: Array, of: str = "") -> None:
+def _check_counter(table: Table, name: str, values: Array, of: str = "") -> None:
+    """Iterations and sample counts: whole numbers from 1, strictly increasing."""
+    where = _check_whole(table, name, values, 1, of)
     back = np.flatnonzero(np.diff(values) <= 0)
     if back.size:
         before, after = values[back[0]], values[back[0] + 1]
-        where = f"{table.path}: column {name!r}{of}"
         raise UserError(f"{where}: {after:.0f} after {before:.0f}, expected increasing numbers")
 
 
 def _same_grid(table: Table, name: str, grids: Mapping[Any, Array], what: str) -> Array:
     """The one grid that all groups share."""
-    _check_whole(table, [name], 1)
     first, grid = next(iter(grids.items()))
     for key, other in grids.items():
-        _check_increasing(table, name, other, f" of {what} {key}")
+        _check_counter(table, name, other, f" of {what} {key}")
         if other.shape != grid.shape or (other != grid).any():
             raise UserError(
                 f"{table.path}: {what} {key} has {other.size} rows up to {name} {other[-1]:.0f}, "
@@ -227,8 +228,8 @@ def read_assumption(path: Path) -> Assumptions:
     _check_norms(table, ("mean", "std", "settled"))
     _check_words(table, "reading", ("printed", "assumed"))
     _check_words(table, "lowest", ("j+1", "j"))
-    _check_whole(table, ["j"], 1)
-    _check_whole(table, ["l"], 0)
+    _check_whole(table, "j", table.numbers["j"], 1)
+    _check_whole(table, "l", table.numbers["l"], 0)
     products = np.array([*zip(table.words["reading"], table.words["lowest"])])
     parts: dict[tuple[str, str], dict[int, Assumption]] = {}
     for reading, lowest in dict.fromkeys(map(tuple, products.tolist())):
@@ -268,8 +269,7 @@ def read_bounds(path: Path) -> Bounds:
     if not columns:
         raise UserError(f"{path}: no column beside 'iteration', expected losses and bounds")
     _check_norms(table, tuple(columns), finite=False)
-    _check_whole(table, ["iteration"], 1)
-    _check_increasing(table, "iteration", table.numbers["iteration"])
+    _check_counter(table, "iteration", table.numbers["iteration"])
     return Bounds(table.numbers["iteration"], columns)
 
 
