@@ -14,10 +14,11 @@ LINES_OF_A_FUNCTION = 80
 PARAMETERS = 8
 LONG_FILES = {
     "agents/options.py",
+    "training/build.py",
 }
 """Files that may be longer."""
 LONG_FUNCTIONS = {
-    "training/fused_step.py:make_chunk",
+    "training/fused_step.py:_make_chunk",
 }
 """Functions that may be longer."""
 MANY_PARAMETERS = {

@@ -12,22 +12,32 @@ True
 Names are imported where they are first used, so that ``import movi`` costs nothing.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from movi.errors import UserError
-from movi.version import __version__
+from movi.errors import UserError as UserError
+from movi.modules import named
+from movi.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from movi.agents.agent import load
-    from movi.agents.options import Averaging, Options
-    from movi.agents.registry import register
-    from movi.mdp import FiniteMDP, garnet, load_mdp, optimum, policy_values, save_mdp
-    from movi.planning import compare, policy_value, solve
-    from movi.runs.config import Config
-    from movi.sweeps.drive import sweep
-    from movi.targets import Algorithm, Target, momentum
-    from movi.training.train import train
+    from movi.agents.agent import load as load
+    from movi.agents.options import Averaging as Averaging
+    from movi.agents.options import Options as Options
+    from movi.agents.registry import register as register
+    from movi.mdp import FiniteMDP as FiniteMDP
+    from movi.mdp import garnet as garnet
+    from movi.mdp import load_mdp as load_mdp
+    from movi.mdp import optimum as optimum
+    from movi.mdp import policy_values as policy_values
+    from movi.mdp import save_mdp as save_mdp
+    from movi.planning import compare as compare
+    from movi.planning import policy_value as policy_value
+    from movi.planning import solve as solve
+    from movi.runs.config import Config as Config
+    from movi.sweeps.drive import sweep as sweep
+    from movi.targets import Algorithm as Algorithm
+    from movi.targets import Target as Target
+    from movi.targets import momentum as momentum
+    from movi.training.train import train as train
 
 DISTRIBUTION = "momentum-rl"  # by which the command tells this package from others of its name
 
@@ -53,32 +63,5 @@ _HOMES = {
     "train": "movi.training.train",
 }
 
-__all__ = [
-    "Algorithm",
-    "Averaging",
-    "Config",
-    "FiniteMDP",
-    "Options",
-    "Target",
-    "UserError",
-    "__version__",
-    "compare",
-    "garnet",
-    "load",
-    "load_mdp",
-    "momentum",
-    "optimum",
-    "policy_value",
-    "policy_values",
-    "register",
-    "save_mdp",
-    "solve",
-    "sweep",
-    "train",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(_HOMES[name]), name)
-    raise AttributeError(f"module 'movi' has no attribute {name!r}")
+__all__ = ["UserError", "__version__", *_HOMES]
+__getattr__ = named(__name__, _HOMES)

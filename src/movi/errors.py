@@ -1,4 +1,4 @@
-"""The exceptions that mean something to whoever called: one line, no traceback."""
+"""The exceptions that callers are meant to see: one line, no traceback."""
 
 from typing import Any
 
@@ -15,7 +15,7 @@ def plain(text: str) -> str:
 
 
 def one_line(text: str, most: int = LONGEST) -> str:
-    """A text on one line; of a long one the middle is left out.
+    """A text on one line, without the middle of a long one.
 
     What a file or a user says may be long or hold characters that a terminal takes for commands;
     what was expected stands at the end of a line.
@@ -32,12 +32,12 @@ class UserError(ValueError):
     """The user's mistake: names the thing, the value found and what was expected, in one line."""
 
     def __init__(self, line: str) -> None:
-        """The line; what is too much of it is left out."""
+        """The line, shortened if it is too long."""
         super().__init__(one_line(line))
 
 
 class MissingExtra(UserError):
-    """An optional part that is not installed; the line says how to install it.
+    """An optional part is not installed; the line says how to install it.
 
     >>> print(MissingExtra("record", "video"))
     record needs the extra `video`: pip install 'momentum-rl[video]' (in a clone: '.[video]')

@@ -1,4 +1,4 @@
-"""Modules of the user's own: imported only when the user's own words name them.
+"""Modules that are imported late: our own for speed, the user's own by the user's own words.
 
 Importing a module runs its code. So a name of the form MODULE:NAME, of an environment or of an
 algorithm, is followed only if the module is trusted: named on the command line, or by a program.
@@ -6,10 +6,11 @@ algorithm, is followed only if the module is trusted: named on the command line,
 
 import re
 import sys
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Mapping
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from movi.errors import UserError
 
@@ -52,3 +53,14 @@ def import_trusted(module: str, trust: Collection[str], what: str) -> ModuleType
     finally:
         if added and here in sys.path:
             sys.path.remove(here)
+
+
+def named(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
+    """A package's ``__getattr__``: its names are imported from their homes when they are used."""
+
+    def get(name: str) -> Any:
+        if name not in homes:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        return getattr(import_module(homes[name]), name)
+
+    return get

@@ -6,10 +6,12 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def bar(description: str, total: int, *, show: bool = True) -> Iterator[Callable[[int], None]]:
+def progress_bar(
+    description: str, total: int, *, show: bool = True
+) -> Iterator[Callable[[int], None]]:
     """Yield ``advance(steps)``; on a terminal it moves a bar with speed and time left.
 
-    Work that is done before its total is reached ends the bar where it stands.
+    If the work ends before its total, the bar ends there too.
     """
     if not (show and sys.stderr.isatty()):
         yield lambda steps: None

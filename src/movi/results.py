@@ -43,7 +43,7 @@ def record(words: str, config: Any, seconds: float) -> dict[str, Any]:
 def write_table(
     directory: Path, name: str, columns: Mapping[str, Sequence[Any] | np.ndarray], made_by: Any
 ) -> Path:
-    """Write ``name.csv`` and ``name.json`` aside, then rename both into place."""
+    """Write ``name.csv`` and ``name.json``, each aside and then renamed into place."""
     rows = zip(*(_texts(column) for column in columns.values()))
     text = "\n".join([",".join(columns), *(",".join(row) for row in rows)]) + "\n"
     path = directory / f"{name}.csv"

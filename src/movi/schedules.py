@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, check_fraction
 
 Step = Any  # int, or an integer array
 Value = Any  # float, or a floating-point array
@@ -42,11 +42,6 @@ def _clip(x: Step, low: int, high: int) -> Step:
 def _positive(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UserError(f"{name}: {value!r}, expected an integer of at least 1")
-
-
-def _fraction(name: str, value: float) -> None:
-    if not 0 <= value <= 1:
-        raise UserError(f"{name}: {value!r}, expected a number in [0, 1]")
 
 
 @dataclass(frozen=True)
@@ -151,7 +146,7 @@ class Epsilon:
         if self.warmup < 0:
             raise UserError(f"warmup: {self.warmup!r}, expected at least 0")
         _positive("decay", self.decay)
-        _fraction("final", self.final)
+        check_fraction("final", self.final)
 
     def __call__(self, step: Step) -> Value:
         """ε at this step."""

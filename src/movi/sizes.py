@@ -38,13 +38,13 @@ def available_memory() -> int:
 
 
 def require(name: str, *, memory: int = 0, disk: int = 0, directory: Path | None = None) -> None:
-    """Raises at once if so many bytes do not fit, instead of being killed hours later.
+    """Raises at once where there is no room for so many bytes, instead of failing hours later.
 
     Args:
-      name: of what needs them.
+      name: what needs them.
       memory: bytes in memory.
       disk: bytes in files in the directory; those that are there already count as free.
-      directory: there or not yet.
+      directory: where; it need not exist yet.
     """
     available = available_memory()
     if memory > available:

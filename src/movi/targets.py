@@ -22,35 +22,12 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from movi.algorithm import Algorithm, Target, Values
+from movi.algorithm import Algorithm as Algorithm
+from movi.algorithm import Target as Target
+from movi.algorithm import Values as Values
 from movi.errors import UserError, check_fraction, check_positive
 from movi.soft import Real, boltzmann, mellowmax, scaled_log_policy, soft_policy, under
 from movi.values import NUMBER, Value
-
-__all__ = [
-    "AVI",
-    "DPP",
-    "MOVI",
-    "SCHEMES",
-    "SQL",
-    "Algorithm",
-    "Target",
-    "Values",
-    "distributional",
-    "double",
-    "dynamic_policy_programming",
-    "evaluation",
-    "gap_increasing",
-    "greedy_value",
-    "momentum",
-    "munchausen",
-    "reads_preference",
-    "smoothed_value_iteration",
-    "speedy",
-    "speedy_as_printed",
-    "speedy_q_learning",
-    "two_greedy_values",
-]
 
 # What is read at the successor -------------------------------------------------------------------
 

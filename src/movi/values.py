@@ -133,7 +133,8 @@ class Categorical:
 
     def zero(self) -> np.ndarray:
         """All mass at 0, split between the atoms beside it."""
-        return np.asarray(_triangles(np.zeros(1), self)[:, 0])
+        with jax.ensure_compile_time_eval():
+            return np.asarray(_triangles(np.zeros(1), self)[:, 0])
 
     def read(self, output: Any) -> Array:
         """The probabilities of logits."""

@@ -12,7 +12,16 @@ import movi.mdp.exact
 import movi.mdp.methods
 import movi.mdp.operators
 import movi.mdp.sweeps
-from movi.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, weighted_norm
+from movi.errors import UserError
+from movi.mdp import (
+    FiniteMDP,
+    garnet,
+    occupancy,
+    optimum,
+    policy_values,
+    resolvent,
+    weighted_norm,
+)
 from tests.oracles import (
     dense_kernel,
     mdp_arrays,
@@ -298,3 +307,17 @@ def test_exact_answers_are_float64_and_leave_the_default_precision_alone(path):
     d = occupancy(mdp, answer.policy, np.full((4, 2), 1 / 8))
     assert {answer.q.dtype, q.dtype, d.dtype} == {np.dtype("float64")}
     assert jnp.ones(3).dtype == jnp.float32
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda mdp: resolvent(mdp, np.zeros((2, 5), int), mdp.rewards), "x: shape"),
+        (lambda mdp: resolvent(mdp, np.zeros(5, int), mdp.rewards[None]), "policies: shape"),
+        (lambda mdp: weighted_norm(np.zeros(5)), r"x: shape \(5,\), expected \[..., S, A\]"),
+        (lambda mdp: occupancy(mdp, np.zeros(5, int), np.ones(5) / 5), "mu: shape"),
+    ],
+)
+def test_arrays_of_another_rank_are_refused_by_name(call, says):
+    with pytest.raises(UserError, match=says):
+        call(movi.garnet(5, 2, 2))

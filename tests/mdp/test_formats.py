@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import umbi
 
+import movi.mdp.archives
 import movi.mdp.umb
 from movi.mdp import FiniteMDP, garnet, load_mdp, optimum, save_mdp
 from movi.mdp.families import Inventory, Queue
@@ -262,7 +263,7 @@ def test_members_outside_twice_or_no_plain_files_are_refused_and_nothing_is_writ
 def test_a_bomb_is_refused_when_memory_ends_and_not_before_it_is_unpacked(
     tmp_path, members, monkeypatch
 ):
-    monkeypatch.setattr(movi.mdp.umb, "available_memory", lambda: 2**23)
+    monkeypatch.setattr(movi.mdp.archives, "available_memory", lambda: 2**23)
     packed = io.BytesIO()
     with tarfile.open(fileobj=packed, mode="w") as archive:
         info = tarfile.TarInfo("state-to-choices.bin")

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from movi.mdp import FiniteMDP, garnet
 from movi.mdp.operators import on_device
-from movi.planning.assumption import AssumptionCheck, assumption_check, settled
+from movi.planning.assumption import AssumptionCheck, assumption_check, policies_fixed
 from movi.planning.engine import member_keys, sample, thresholds
 from movi.planning.schemes import scheme
 from movi.planning.traces import trace
@@ -139,7 +139,7 @@ def equal(found, expected, atol=1e-13):
     for name in READINGS:
         one, other = getattr(found, name), getattr(expected, name)
         np.testing.assert_allclose(one, other, rtol=0, atol=atol, err_msg=name)
-    for name in ("settled_printed", "settled_assumed"):
+    for name in ("fixed_printed", "fixed_assumed"):
         np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
 
 
@@ -181,8 +181,8 @@ def test_with_one_action_no_policy_depends_on_the_error_and_every_mean_vanishes(
     """P_{j+l:j+1} is then a constant matrix, and Assumption 1 holds exactly."""
     mdps = garnet(10, 1, 3, seed=1, count=12)
     check = assumption_check(mdps, iteration=10, lengths=(0, 1, 3), restarts=400)
-    assert check.settled_assumed.all()
-    assert check.settled_printed.all()
+    assert check.fixed_assumed.all()
+    assert check.fixed_printed.all()
     for name in READINGS:
         estimates = getattr(check, name).mean(-1)
         assert estimates[0, 399] / estimates[0, 24] == pytest.approx(0.25, abs=0.08)
@@ -226,14 +226,14 @@ def test_what_iterations_can_move_is_compared_with_the_gap():
     """γ = 1/2, rewards 0 and 1, q's range 1: d_0 = 1 + 1/2, R_0 = 3/2, d_1 = 1 + 3/4."""
     mdps, q = two_armed([0.0, 1.0]), np.array([[[0.0, 1.0]]])
     for gap, expected in ((0.15, [1, 0, 0]), (0.151, [1, 1, 0]), (0.325, [1, 1, 0])):
-        found = settled(mdps, q, gap * q, 10, (0, 1, 2))
+        found = policies_fixed(mdps, q, gap * q, 10, (0, 1, 2))
         np.testing.assert_array_equal(found[:, 0], np.array(expected, bool))
-    assert settled(mdps, q, 0.3251 * q, 10, (2,)).all()
+    assert policies_fixed(mdps, q, 0.3251 * q, 10, (2,)).all()
 
 
 @given(seed=st.integers(0, 10_000), j=st.integers(1, 60), gamma=st.sampled_from([0.2, 0.6, 0.9]))
 @settings(max_examples=60, deadline=None)
-def test_a_settled_policy_is_changed_by_no_samples(seed, j, gamma):
+def test_a_fixed_policy_is_changed_by_no_samples(seed, j, gamma):
     """The proof's claim by adversaries: from any tables, random successors, possible or not."""
     rng = np.random.default_rng(seed)
     mdp = random_mdp(seed, 3, 2, 2, gamma)
@@ -241,7 +241,7 @@ def test_a_settled_policy_is_changed_by_no_samples(seed, j, gamma):
     q = rng.normal(size=(3, 2)) * rng.choice([0.1, 1, 5])
     h = rng.normal(size=(3, 2)) * rng.choice([0.5, 5, 50])
     lengths = (0, 1, 2, 3)
-    proven = settled(mdps, q[None], h[None], j, lengths)[:, 0]
+    proven = policies_fixed(mdps, q[None], h[None], j, lengths)[:, 0]
     longest = max(length for length, is_so in zip(lengths, proven) if is_so)
     assert proven[: longest + 1].all()
     for _ in range(20):
@@ -259,26 +259,26 @@ def test_on_a_garnet_with_clear_gaps_a_late_conditional_mean_is_that_of_a_consta
     """Settled at j = 20,000 for every l ≤ 10: the products are P_{π_j}^l times a mean error."""
     garnets = garnet(count=40, seed=0)
     check = assumption_check(garnets, iteration=20_000, restarts=100)
-    clear = check.settled_assumed.all(0)
+    clear = check.fixed_assumed.all(0)
     assert clear.sum() >= 10
     for estimates in (check.assumed, check.one_more):
         falls = estimates[:, 99, clear].mean(-1) / estimates[:, 0, clear].mean(-1)
         assert (falls < 0.15).all()  # 1/√100 = 0.1
 
 
-def test_the_share_of_settled_garnets_grows_with_j_and_falls_with_l():
+def test_the_share_of_garnets_with_fixed_policies_grows_with_j_and_falls_with_l():
     garnets = garnet(count=20, seed=0)
     checks = [
         assumption_check(garnets, iteration=j, restarts=1, lengths=(0, 1, 2, 5))
         for j in (10, 100, 1000)
     ]
-    for name in ("settled_printed", "settled_assumed"):
+    for name in ("fixed_printed", "fixed_assumed"):
         shares = np.stack([getattr(check, name).mean(1) for check in checks])
         np.testing.assert_array_equal(shares[:, 0], 1)
         assert (np.diff(shares, axis=1) <= 0).all()
         assert (np.diff(shares, axis=0) >= 0).all()
-        # As printed the first kernel is fixed before the error: l = 1 is always settled.
-        assert shares[0, 1] == (name == "settled_printed")
+        # As printed the first kernel is fixed before the error: l = 1 is always fixed.
+        assert shares[0, 1] == (name == "fixed_printed")
         assert shares[2, 2] >= 0.2
 
 

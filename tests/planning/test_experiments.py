@@ -152,7 +152,7 @@ def test_a_row_of_assumption_has_mean_and_deviation_over_the_mdps(tmp_path):
     np.testing.assert_allclose(deviations, estimates.std(1), rtol=1e-8)
     proven = [
         getattr(check, name).mean(1)
-        for name in ("settled_printed", "settled_assumed", "settled_assumed")
+        for name in ("fixed_printed", "fixed_assumed", "fixed_assumed")
         for check in checks
     ]
     np.testing.assert_allclose(settled, np.repeat(np.concatenate(proven), 7), rtol=1e-8)

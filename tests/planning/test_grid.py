@@ -7,7 +7,7 @@ from movi.mdp import garnet
 from movi.mdp.regularised import regularised_optimum
 from movi.planning.comparison import compare
 from movi.planning.family_bounds import averaged_errors, moving_average_errors
-from movi.planning.grid import kept, sparse_rewards, study
+from movi.planning.grid import looked_at, sparse_rewards, study
 from movi.planning.losses import stochastic_losses
 from movi.planning.schemes import scheme
 from movi.planning.traces import trace
@@ -70,10 +70,10 @@ def test_rewards_are_at_a_tenth_of_the_states_and_belong_to_the_state():
 
 
 def test_iterations_are_kept_from_the_first_to_the_last():
-    assert kept(800)[0] == 1
-    assert kept(800)[-1] == 800
-    assert len(kept(800)) <= 50
-    np.testing.assert_array_equal(kept(1), [1])
+    assert looked_at(800)[0] == 1
+    assert looked_at(800)[-1] == 800
+    assert len(looked_at(800)) <= 50
+    np.testing.assert_array_equal(looked_at(1), [1])
 
 
 @pytest.mark.parametrize(

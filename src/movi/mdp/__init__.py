@@ -7,19 +7,22 @@ then known as a pytree. The modules themselves need it only for large problems.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from movi.modules import named
+
 if TYPE_CHECKING:
-    from movi.mdp.episodes import finite_horizon, simulate, total_reward
-    from movi.mdp.exact import (
-        Optimum,
-        occupancy,
-        optimum,
-        policy_values,
-        resolvent,
-        weighted_norm,
-    )
-    from movi.mdp.formats import load_mdp, save_mdp
-    from movi.mdp.garnets import garnet
-    from movi.mdp.model import FiniteMDP
+    from movi.mdp.episodes import finite_horizon as finite_horizon
+    from movi.mdp.episodes import simulate as simulate
+    from movi.mdp.episodes import total_reward as total_reward
+    from movi.mdp.exact import Optimum as Optimum
+    from movi.mdp.exact import occupancy as occupancy
+    from movi.mdp.exact import optimum as optimum
+    from movi.mdp.exact import policy_values as policy_values
+    from movi.mdp.exact import resolvent as resolvent
+    from movi.mdp.exact import weighted_norm as weighted_norm
+    from movi.mdp.formats import load_mdp as load_mdp
+    from movi.mdp.formats import save_mdp as save_mdp
+    from movi.mdp.garnets import garnet as garnet
+    from movi.mdp.model import FiniteMDP as FiniteMDP
 
 _HOMES = {
     "FiniteMDP": "model",
@@ -37,25 +40,11 @@ _HOMES = {
     "weighted_norm": "exact",
 }
 
-__all__ = [
-    "FiniteMDP",
-    "Optimum",
-    "finite_horizon",
-    "garnet",
-    "load_mdp",
-    "occupancy",
-    "optimum",
-    "policy_values",
-    "resolvent",
-    "save_mdp",
-    "simulate",
-    "total_reward",
-    "weighted_norm",
-]
+__all__ = list(_HOMES)
+_named = named(__name__, {name: f"movi.mdp.{home}" for name, home in _HOMES.items()})
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'movi.mdp' has no attribute {name!r}")
+    found = _named(name)
     import_module("movi.mdp.operators")
-    return getattr(import_module(f"movi.mdp.{_HOMES[name]}"), name)
+    return found

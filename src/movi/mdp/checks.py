@@ -220,6 +220,12 @@ def floats(name: str, value: Any) -> np.ndarray:
     return array.astype(np.float64, copy=False)
 
 
+def check_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None:
+    """Raise unless an array has this shape."""
+    if array.shape != expected:
+        raise UserError(f"{name}: shape {array.shape}, expected {expected}")
+
+
 def _misfit(name: str, found: Any, expected: Any, successors: Any) -> str:
     return f"{name}: shape {found}, expected {expected} to go with successors of shape {successors}"
 

@@ -123,11 +123,11 @@ class Simulate(Read):
     solution: Positional[Annotated[Path, arg(metavar="SOLUTION")]]
     """What `movi solve --out` wrote: an .npz with a policy."""
     episodes: int = 1_000
-    """How many."""
+    """The number of episodes."""
     start: Annotated[int | None, arg(metavar="N")] = None
-    """The first state of all of them (default: drawn uniformly)."""
+    """The state that they all start from (default: drawn uniformly)."""
     seed: int = 0
-    """Of the draws."""
+    """Seed of the draws."""
 
     def execute(self) -> None:
         """Evaluate, roll out, print."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from movi.errors import ToleranceMissed, UserError
 from movi.mdp.certificates import NEAR, Aim, aim, bracket, require, sweeps_needed
+from movi.mdp.checks import check_shape
 from movi.mdp.evaluation import evaluate
 from movi.mdp.methods import DIRECT, actions_of, optimal
 from movi.mdp.model import FiniteMDP
@@ -138,7 +139,9 @@ def resolvent(
     Within ``tolerance`` in the sup norm, or `ToleranceMissed` is raised; by default as near as
     float64 can prove, and 1e-10 is near enough.
     """
-    wanted = aim(tolerance, 1e-10)
+    wanted, policies, x = aim(tolerance, 1e-10), np.asarray(policies), np.asarray(x, np.float64)
+    check_shape("policies", policies, (len(policies), mdp.states))
+    check_shape("x", x, (len(policies), *mdp.rewards.shape))
     z, bound, floor = _resolvents(mdp, policies, x, wanted)
     require(bound <= wanted.promise(floor, np), wanted, bound, floor, z)
     return z
@@ -324,6 +327,8 @@ def weighted_norm(x: Any, p: float = 1.0, mu: Any = None) -> np.ndarray:
     (1.75, 2.5, 4.0)
     """
     x = np.abs(np.asarray(x, np.float64))
+    if x.ndim < 2:
+        raise UserError(f"x: shape {x.shape}, expected [..., S, A]")
     if not p >= 1:
         raise UserError(f"p: {p}, expected a number of at least 1, or infinity")
     if np.isinf(p):
@@ -334,8 +339,7 @@ def weighted_norm(x: Any, p: float = 1.0, mu: Any = None) -> np.ndarray:
 
 def _checked_distribution(mdp: FiniteMDP, mu: Any) -> np.ndarray:
     mu = np.asarray(mu, np.float64)
-    if mu.shape != mdp.rewards.shape:
-        raise UserError(f"mu: shape {mu.shape}, expected {mdp.rewards.shape}")
+    check_shape("mu", mu, mdp.rewards.shape)
     absent = np.isneginf(mdp.rewards)
     if (mu[absent] != 0).any():
         raise UserError("mu: mass on an action that a state does not have, expected none")

@@ -24,11 +24,11 @@ class Family(ABC):
     """What all families have."""
 
     size: int = 10
-    """How large it is; see the command's first lines."""
+    """Its size; the text above says what is counted."""
     discount: float = 0.99
     """γ."""
     seed: int = 0
-    """Of what is random in it."""
+    """Seed of whatever is random in it."""
 
     @abstractmethod
     def mdp(self) -> FiniteMDP:
@@ -60,15 +60,15 @@ class Maze(Family):
 
     Russell and Norvig, "Artificial Intelligence", chapter 17: up, right, down or left; a step goes
     where it was meant with probability 1 − slip and to either side with slip / 2; what would go
-    through a wall stays. Every step costs 1 until the last cell, which is not left. A cell of wall
-    is a state that nothing leads to. Without slip and walls v = −(1 − γᵈ)/(1 − γ), d the number of
+    through a wall stays. Every step costs 1 until the last cell, which is not left. A wall is
+    a state that nothing leads to. Without slip and walls v = −(1 − γᵈ)/(1 − γ), d the number of
     steps to the last cell.
     """
 
     walls: float = 0.3
     """The share of cells that are walls."""
     slip: float = 0.2
-    """With which probability a step goes to one side."""
+    """The probability that a step goes sideways."""
 
     def mdp(self) -> FiniteMDP:
         """[size², 4, 3]."""
@@ -109,17 +109,17 @@ class Inventory(Family):
     lot: int = 1
     """Units in a lot."""
     orders: int = 4
-    """Lots that can be ordered at most."""
+    """The largest number of lots in an order."""
     demand: int = 4
     """The largest demand."""
     price: float = 4.0
-    """For a unit sold."""
+    """Earned for each unit sold."""
     unit: float = 2.0
-    """What a unit costs."""
+    """The cost of a unit."""
     setup: float = 3.0
-    """What an order costs, whatever its size."""
+    """The cost of an order, whatever its size."""
     holding: float = 0.1
-    """What a unit costs that is left at the end of a period."""
+    """The cost of each unit left at the end of a period."""
 
     def mdp(self) -> FiniteMDP:
         """A row per (stock, lots): the ragged layout where some orders don't fit."""
@@ -152,13 +152,13 @@ class Queue(Family):
     """
 
     arrival: float = 0.4
-    """With which probability a customer arrives in a step."""
+    """The probability that a customer arrives in a step."""
     service: float = 0.5
-    """With which probability one leaves."""
+    """The probability that one leaves."""
     reward: float = 5.0
-    """For one who is let in."""
+    """Earned for each customer who is let in."""
     waiting: float = 0.1
-    """For each one who waits, each step."""
+    """The cost of each waiting customer, per step."""
 
     def mdp(self) -> FiniteMDP:
         """[size + 1, 2, 4]: turn away, let in."""
@@ -190,11 +190,11 @@ class Replacement(Family):
     """
 
     upkeep: float = 1.0
-    """Of one step, for each unit of wear."""
+    """The cost of a step, for each unit of wear."""
     price: float = 20.0
-    """Of a new machine."""
+    """The price of a new machine."""
     wear: float = 0.8
-    """With which probability it wears by one in a step."""
+    """The probability that it wears by one in a step."""
 
     def mdp(self) -> FiniteMDP:
         """[size + 1, 2, 2]: keep, replace."""
@@ -219,13 +219,13 @@ class Forest(Family):
     """
 
     size: int = 3
-    """Ages."""
+    """The number of ages."""
     fire: float = 0.1
-    """With which probability the forest burns in a step."""
+    """The probability that the forest burns in a step."""
     old: float = 4.0
-    """For waiting in the oldest age."""
+    """Earned for waiting in the oldest age."""
     timber: float = 2.0
-    """For cutting in the oldest age."""
+    """Earned for cutting in the oldest age."""
 
     def mdp(self) -> FiniteMDP:
         """[size, 2, 2]: wait, cut."""
@@ -305,13 +305,13 @@ class Epidemic(Family):
     """
 
     size: int = 100
-    """People."""
+    """The number of people."""
     infection: float = 0.6
     """How easily people fall ill."""
     recovery: float = 0.4
     """How easily they recover."""
     price: float = 0.2
-    """Of the strongest measure, a step."""
+    """The cost of the strongest measure, per step."""
     measures: int = 3
     """Measures of strength 0, …, 0.9, evenly spaced."""
 

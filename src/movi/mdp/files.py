@@ -13,7 +13,8 @@ from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
 from movi.mdp.checks import FIELDS
 from movi.mdp.memory import aligned
-from movi.mdp.model import FiniteMDP, adopted
+from movi.mdp.model import FiniteMDP
+from movi.mdp.tables import Arrays
 from movi.sizes import require
 
 _BLOCK = 1 << 22  # bytes read at a time
@@ -26,17 +27,14 @@ def save_npz(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
     write_arrays(path, {name: getattr(mdp, name) for name in FIELDS} | more)
 
 
-def load_npz(path: str | os.PathLike[str]) -> FiniteMDP:
-    """Read and validate what :func:`save_npz` wrote, or any ``.npz`` with the four fields.
+def read_npz(path: Path, reward: str | None = None) -> Arrays:
+    """What :func:`save_npz` wrote, or any ``.npz`` with the four fields.
 
     It may have the others of the constructor as well: offsets and choices, or a mask, and names.
     """
-    arrays = read_arrays(path, FIELDS, OPTIONAL)
-    fields = [arrays.pop(name) for name in FIELDS]
-    try:
-        return adopted(*fields, **arrays)
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    if reward is not None:
+        raise UserError(f"reward: {reward!r}, expected none: an .npz has one kind of rewards")
+    return read_arrays(path, FIELDS, OPTIONAL)
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:

@@ -8,17 +8,20 @@ from typing import Any
 import numpy as np
 
 from movi.errors import UserError
-from movi.mdp.files import load_npz, save_npz
-from movi.mdp.model import FiniteMDP
+from movi.mdp.checks import floats
+from movi.mdp.files import read_npz, save_npz
+from movi.mdp.model import FiniteMDP, adopted
 from movi.mdp.petsc import read_petsc, write_petsc
 from movi.mdp.prism import read_prism, write_prism
+from movi.mdp.tables import Arrays
 from movi.mdp.umb import read_umb, write_umb
 
-READERS: dict[str, Callable[..., FiniteMDP]] = {
+READERS: dict[str, Callable[[Path, str | None], Arrays]] = {
     ".umb": read_umb,
     ".tra": read_prism,
     ".petsc": read_petsc,
 }
+WITHOUT_DISCOUNT = (".tra", ".petsc")  # formats that have no place for one
 WRITERS: dict[str, Callable[[FiniteMDP, Path], Any]] = {
     ".npz": save_npz,
     ".umb": write_umb,
@@ -42,26 +45,20 @@ def load_mdp(
       reward: which rewards, where a UMB file has several.
       minimise: whether its rewards are costs.
     """
-    file = Path(path)
-    reader = READERS.get(file.suffix)
-    if reader is not None:
-        return reader(file, discount=discount, reward=reward, minimise=minimise)
-    if reward is not None:
-        raise UserError(f"reward: {reward!r}, expected none: an .npz has one kind of rewards")
-    mdp = load_npz(path)
-    return _changed(mdp, discount, minimise)
-
-
-def _changed(mdp: FiniteMDP, discount: float | None, minimise: bool) -> FiniteMDP:
-    if discount is None and not minimise:
-        return mdp
-    fields: dict[str, Any] = {
-        "rewards": -mdp.rewards if minimise else mdp.rewards,
-        "discount": mdp.discount if discount is None else np.full(mdp.discount.shape, discount),
-    }
-    layout: dict[str, Any] = {name: getattr(mdp, name) for name in ("offsets", "choices")}
-    names: dict[str, Any] = {name: getattr(mdp, name) for name in ("state_names", "action_names")}
-    return FiniteMDP(mdp.successors, mdp.probabilities, **fields, **layout, **names)
+    file, needed = Path(path), f"{path}: no discount in it, say which (--discount X)"
+    if discount is None and file.suffix in WITHOUT_DISCOUNT:
+        raise UserError(needed)
+    arrays = READERS.get(file.suffix, read_npz)(file, reward)
+    own = arrays.pop("discount", None)
+    if own is None and discount is None:
+        raise UserError(needed)
+    gamma = own if discount is None else np.full(np.shape(own), float(discount))
+    rewards = -floats("rewards", arrays.pop("rewards")) if minimise else arrays.pop("rewards")
+    successors, probabilities = arrays.pop("successors"), arrays.pop("probabilities")
+    try:
+        return adopted(successors, probabilities, rewards, gamma, **arrays)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def save_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:

@@ -1,6 +1,6 @@
 """MDPs from a function ``successors(s, a) → (s'[B], p[B], r)``, stored or evaluated in every sweep.
 
-The function is one of scalars that JAX can compile, or one of NumPy arrays s [n] and a [n] that
+The function takes scalars and can be compiled by JAX, or it takes NumPy arrays s [n] and a [n] and
 gives [n, B], [n, B] and [n] (``vectorised=True``). A reward of −inf is an action that a state does
 not have. Every row is checked, stored or not; the first offending (s, a) is named.
 """

@@ -14,8 +14,8 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
-from movi.mdp.model import FiniteMDP, adopted
-from movi.mdp.tables import slots
+from movi.mdp.model import FiniteMDP
+from movi.mdp.tables import Arrays, slots
 from movi.sizes import require
 
 _CLASS = 1211216
@@ -26,12 +26,8 @@ def rewards_beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}.rewards{path.suffix}")
 
 
-def read_petsc(
-    path: Path, *, discount: float | None = None, reward: str | None = None, minimise: bool = False
-) -> FiniteMDP:
+def read_petsc(path: Path, reward: str | None = None) -> Arrays:
     """An MDP from two matrices."""
-    if discount is None:
-        raise UserError(f"{path}: PETSc's matrices have no discount, say which (--discount X)")
     if reward is not None:
         raise UserError(
             f"reward: {reward!r}, expected none: the rewards are in a file of their own"
@@ -51,15 +47,9 @@ def read_petsc(
     rewards = np.zeros((states, actions))
     rewards[np.repeat(np.arange(states), np.diff(r_starts)), r_columns] = r_values
     successors, probabilities = slots(starts, columns, values)
-    try:
-        return adopted(
-            successors.reshape(states, actions, -1),
-            probabilities.reshape(states, actions, -1),
-            -rewards if minimise else rewards,
-            np.float64(discount),
-        )
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    shape = (states, actions, successors.shape[1])
+    dense = {"successors": successors, "probabilities": probabilities}
+    return {name: x.reshape(shape) for name, x in dense.items()} | {"rewards": rewards}
 
 
 def _matrix(path: Path) -> tuple[tuple[int, int], np.ndarray, np.ndarray, np.ndarray]:

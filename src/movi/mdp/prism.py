@@ -13,8 +13,8 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
-from movi.mdp.model import FiniteMDP, adopted
-from movi.mdp.tables import slots
+from movi.mdp.model import FiniteMDP
+from movi.mdp.tables import Arrays, slots
 from movi.reading import text
 from movi.sizes import available_memory, require
 
@@ -22,12 +22,8 @@ _ROWS = 1 << 16  # written at a time
 _MEMORY = 40  # bytes of memory per byte of text, at most
 
 
-def read_prism(
-    path: Path, *, discount: float | None = None, reward: str | None = None, minimise: bool = False
-) -> FiniteMDP:
+def read_prism(path: Path, reward: str | None = None) -> Arrays:
     """An MDP from ``NAME.tra`` and the rewards beside it, ``NAME.srew`` and ``NAME.trew``."""
-    if discount is None:
-        raise UserError(f"{path}: PRISM's files have no discount, say which (--discount X)")
     if reward is not None:
         raise UserError(f"reward: {reward!r}, expected none: PRISM's files hold one each")
     head, rows, labels = _read(path)
@@ -66,19 +62,15 @@ def read_prism(
         each = _by_transition(beside, head, np.stack([s, c, t], 1))
         rewards += np.add.reduceat(each * p, first)
     successors, probabilities = slots(np.append(first, len(s)), t, p)
-    try:
-        return adopted(
-            successors,
-            probabilities,
-            -rewards if minimise else rewards,
-            np.float64(discount),
-            offsets=np.searchsorted(owner, np.arange(states + 1)),
-            choices=choice,
-            state_names=_state_names(path.with_suffix(".sta"), states),
-            action_names=_action_names(labels, rows[:, 1] if rows.size else rows, choice),
-        )
-    except UserError as error:
-        raise UserError(f"{path}: {error}") from None
+    return {
+        "successors": successors,
+        "probabilities": probabilities,
+        "rewards": rewards,
+        "offsets": np.searchsorted(owner, np.arange(states + 1)),
+        "choices": choice,
+        "state_names": _state_names(path.with_suffix(".sta"), states),
+        "action_names": _action_names(labels, rows[:, 1] if rows.size else rows, choice),
+    }
 
 
 def _read(path: Path) -> tuple[list[int], np.ndarray, list[str]]:

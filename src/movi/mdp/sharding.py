@@ -4,7 +4,7 @@
     a sweep: v [S] everywhere → T v of one's own states [n] → all-gather → v [S] everywhere
 
 The same program runs on several CPU devices, GPUs, or hosts under ``jax.distributed``: each process
-gives its own devices the rows that they hold, and all have the answer. See docs/solving.md for how
+gives its own devices their rows, and all of them end with the answer. See docs/solving.md for how
 to launch it.
 """
 

@@ -1,6 +1,6 @@
 """I − γ P_π as a sparse matrix, factored where that is cheap: grids, corridors, queues, blocks.
 
-Sweeps spread values by one step at a time, which takes for ever where mixing is slow. A factor
+A sweep spreads values by one step, so that sweeps take forever where mixing is slow. A factor
 solves such systems at once, unless it fills in, as it does for random successors, which mix fast.
 """
 
@@ -61,7 +61,7 @@ def fill(matrix: Any) -> int:
     """How many entries the factors have at most, in the order of Cuthill and McKee.
 
     Elimination fills a row from its first entry on. Minimum degree, which is used, does better;
-    what counts is that a system without a good order is told before it is factored.
+    what counts is that a system without a good order is recognised before it is factored.
     """
     from scipy.sparse.csgraph import reverse_cuthill_mckee
 

@@ -26,12 +26,6 @@ def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array) -> Bracket:
     return bracket(v, d, reward_size(mdp), mdp.discount[0, 0], mdp.successors.shape[-1], jnp)
 
 
-def certify(mdp: DeviceMDP, v: Array, backed_up: Array) -> tuple[Array, Array]:
-    """From any v and B v = r + γ P v: q within a proven bound of q*, and that bound."""
-    found = optimal_bracket(mdp, v, backed_up)
-    return backed_up + found.shift, found.bound
-
-
 def backup(mdp: DeviceMDP, v: Array) -> Array:
     """The backup of every action, r + γ P v, [S, A] (or [L])."""
     discount = mdp.discount if mdp.owners is None else mdp.discount[0, 0]

@@ -25,8 +25,8 @@ import numpy as np
 from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
 from movi.mdp.archives import Buffers, members_of
-from movi.mdp.model import FiniteMDP, adopted
-from movi.mdp.tables import slots
+from movi.mdp.model import FiniteMDP
+from movi.mdp.tables import Arrays, slots
 from movi.reading import LARGEST, checked, parsed
 from movi.sizes import require
 
@@ -39,13 +39,11 @@ _DTYPES: dict[str, Any] = {
 _SIZES = {"double": 64, "int": 64, "uint": 64, "rational": 128}
 
 
-def read_umb(
-    path: Path, *, discount: float | None = None, reward: str | None = None, minimise: bool = False
-) -> FiniteMDP:
+def read_umb(path: Path, reward: str | None = None) -> Arrays:
     """An MDP or a Markov chain in UMB; its rewards of this name, or the only ones it has."""
     try:
         with members_of(path) as members:
-            return _model(members, discount, reward, minimise)
+            return _model(members, reward)
     except UserError as error:
         raise UserError(f"{path}: {error}") from None
     except OSError as error:
@@ -57,9 +55,7 @@ def read_umb(
 # The model ---------------------------------------------------------------------------------------
 
 
-def _model(
-    members: Buffers, discount: float | None, reward: str | None, minimise: bool
-) -> FiniteMDP:
+def _model(members: Buffers, reward: str | None) -> Arrays:
     index = _index(members)
     system = checked(index.get("transition-system"), dict[str, Any], "transition-system")
     if system.get("time") != "discrete":
@@ -86,20 +82,17 @@ def _model(
     if kind is not None:
         probabilities = _numbers(members, "branch-to-probability.bin", kind, branches)
     rewards = _rewards(index, members, reward, offsets, starts, probabilities)
-    discount = _discount(index) if discount is None else discount
-    if np.isnan(discount):
-        raise UserError("no discount in it, say which (--discount X)")
     successors, rows = slots(starts, targets, probabilities)
     choices, names, order = _actions(members, _count(system, "#choice-actions"), offsets)
-    return adopted(
-        successors[order],
-        rows[order],
-        -rewards[order] if minimise else rewards[order],
-        np.float64(discount),
-        offsets=offsets,
-        choices=choices,
-        action_names=names,
-    )
+    return {
+        "successors": successors[order],
+        "probabilities": rows[order],
+        "rewards": rewards[order],
+        "discount": _discount(index),
+        "offsets": offsets,
+        "choices": choices,
+        "action_names": names,
+    }
 
 
 def _index(members: Buffers) -> dict[str, Any]:
@@ -238,14 +231,14 @@ def _strings(members: Buffers, path: str, count: int) -> np.ndarray | None:
     return np.array([text[a:b].decode(errors="replace") for a, b in itertools.pairwise(bounds)])
 
 
-def _discount(index: Mapping[str, Any]) -> float:
+def _discount(index: Mapping[str, Any]) -> np.ndarray | None:
     """The format has no place for a discount; ours is in a comment."""
     data = checked(index.get("model-data", {}), dict[str, Any], "model-data")
     found = re.search(r"\bdiscount ([0-9.e-]+)", str(data.get("comment", ""))[:1_000])
     try:
-        return float(found[1]) if found else float("nan")
+        return np.array(float(found[1])) if found else None
     except ValueError:
-        return float("nan")
+        return None
 
 
 # Writing -----------------------------------------------------------------------------------------

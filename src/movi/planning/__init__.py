@@ -3,23 +3,27 @@
 Names are imported where they are first used, so that the commands' help needs no JAX.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from movi.modules import named
 
 if TYPE_CHECKING:
-    from movi.mdp.solutions import (
-        TOLERANCE,
-        PolicyValue,
-        Solution,
-        policy_value,
-        rounding_floor,
-    )
-    from movi.planning.comparison import Comparison, compare
-    from movi.planning.engine import Scheme
-    from movi.planning.schemes import scheme
-    from movi.planning.solver import solve
+    from movi.mdp.solutions import TOLERANCE as TOLERANCE
+    from movi.mdp.solutions import PolicyValue as PolicyValue
+    from movi.mdp.solutions import Solution as Solution
+    from movi.mdp.solutions import policy_value as policy_value
+    from movi.mdp.solutions import rounding_floor as rounding_floor
+    from movi.planning.comparison import Comparison as Comparison
+    from movi.planning.comparison import compare as compare
+    from movi.planning.engine import Scheme as Scheme
+    from movi.planning.schemes import scheme as scheme
+    from movi.planning.solver import solve as solve
 
 _HOMES = {
+    **dict.fromkeys(
+        ("TOLERANCE", "PolicyValue", "Solution", "policy_value", "rounding_floor"),
+        "movi.mdp.solutions",
+    ),
     "Comparison": "movi.planning.comparison",
     "Scheme": "movi.planning.engine",
     "compare": "movi.planning.comparison",
@@ -27,21 +31,5 @@ _HOMES = {
     "solve": "movi.planning.solver",
 }
 
-__all__ = [
-    "TOLERANCE",
-    "Comparison",
-    "PolicyValue",
-    "Scheme",
-    "Solution",
-    "compare",
-    "policy_value",
-    "rounding_floor",
-    "scheme",
-    "solve",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'movi.planning' has no attribute {name!r}")
-    return getattr(import_module(_HOMES.get(name, "movi.mdp.solutions")), name)
+__all__ = list(_HOMES)
+__getattr__ = named(__name__, _HOMES)

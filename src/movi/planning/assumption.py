@@ -34,7 +34,7 @@ from movi.mdp.operators import select
 from movi.planning.engine import Sampler, greedy, member_keys, sampler, start
 from movi.planning.schemes import scheme
 from movi.planning.traces import applied, sampled_iteration
-from movi.progress import bar
+from movi.progress import progress_bar
 from movi.sizes import require
 
 MOVI = scheme("movi")
@@ -48,15 +48,15 @@ class AssumptionCheck(NamedTuple):
       assumed: of ‖E[P_{j+l:j+1} ε_j | F_{j−1}]‖∞, restarted from q_{j−1}, h_{j−1}.
       one_more: of ‖E[P_{j+l:j} ε_j | F_{j−1}]‖∞, from the same restarts as ``assumed``. E'_{k,l}
         contains it and Assumption 1 does not cover it.
-      settled_printed: whether the mean behind ``printed`` is *proven* to be zero, [L, M].
-      settled_assumed: whether both means behind the others are (:func:`settled`), [L, M].
+      fixed_printed: whether the mean behind ``printed`` is *proven* to be zero, [L, M].
+      fixed_assumed: whether both means behind the others are (:func:`policies_fixed`), [L, M].
     """
 
     printed: np.ndarray
     assumed: np.ndarray
     one_more: np.ndarray
-    settled_printed: np.ndarray
-    settled_assumed: np.ndarray
+    fixed_printed: np.ndarray
+    fixed_assumed: np.ndarray
 
 
 def assumption_check(
@@ -89,7 +89,7 @@ def assumption_check(
     each = 16 * mdps.branching + 3 * (16 * (max(lengths) + 1) + 24 * len(lengths))
     require(f"{restarts:,} restarts, l up to {max(lengths):,}", memory=cells * each)
     parts = []
-    with jax.enable_x64(True), bar("MDPs", mdps.batch, show=progress) as advance:
+    with jax.enable_x64(True), progress_bar("MDPs", mdps.batch, show=progress) as advance:
         # The history has keys of its own, so that no restart repeats its samples.
         past = member_keys(seed, mdps.batch)
         future = member_keys((seed + 1) % 2**63, mdps.batch, restarts)
@@ -104,8 +104,8 @@ def assumption_check(
             # As printed π_{j+1} is fixed, and l − 1 iterations come between it and π_{j+l}.
             fewer = [max(length - 1, 0) for length in lengths]
             proven = (
-                settled(some, *_tables(some, after), iteration + 1, fewer),
-                settled(some, *_tables(some, before), iteration, lengths),
+                policies_fixed(some, *_tables(some, after), iteration + 1, fewer),
+                policies_fixed(some, *_tables(some, before), iteration, lengths),
             )
             parts.append((*estimates, *proven))
             advance(len(some))
@@ -125,7 +125,7 @@ def _running(products: np.ndarray, members: int, restarts: int) -> np.ndarray:
     return np.moveaxis(np.abs(means).max(-1), 1, 2)
 
 
-def settled(
+def policies_fixed(
     mdps: FiniteMDP, q: np.ndarray, h: np.ndarray, iteration: int, lengths: Sequence[int]
 ) -> np.ndarray:
     """Whether no sample can change π_{j+1}, …, π_{j+l}, given q_{j−1} and h_{j−1}, [L, M].

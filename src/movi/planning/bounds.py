@@ -16,6 +16,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.mdp import FiniteMDP, resolvent, weighted_norm
+from movi.mdp.checks import check_shape
 from movi.mdp.methods import DIRECT
 from movi.mdp.regularised import certain_optimum
 from movi.planning.traces import Trace, WeightedNorms, cumulative, error_sums
@@ -155,6 +156,8 @@ def concentrability(mdp: FiniteMDP, mu: np.ndarray, nu: np.ndarray) -> float:
     ``DIRECT`` states :func:`concentrability_bound` is the stated upper bound to use instead.
     """
     states, actions, discount = mdp.states, mdp.actions, float(mdp.discount)
+    for name, distribution in (("mu", mu), ("nu", nu)):
+        check_shape(name, np.asarray(distribution), (states, actions))
     if states > DIRECT:
         return concentrability_bound(mdp, mu, nu)
     kernel, every = mdp.dense(), np.arange(states)

@@ -31,7 +31,7 @@ class Solve(Read):
     """Solve a finite MDP, by the method that suits it or by a scheme of the paper; certified.
 
     The scheme's own options are shown with its name: movi solve --scheme md-vi --help.
-    Exit status 3 if the tolerance was not reached: the answer is printed and written all the same.
+    If the tolerance was not reached, the answer is still printed and written; exit status 3.
     """
 
     file: Positional[File]
@@ -53,15 +53,15 @@ class Solve(Read):
     iterations: Number = None
     """At most this many iterations of a scheme (default: 10,000)."""
     devices: Number = None
-    """Value iteration on so many devices: GPUs, or CPU devices of this process."""
+    """Value iteration on this many devices: GPUs, or CPU devices of this process."""
     cluster: Annotated[str | None, arg(metavar="HOST:PORT/I/N")] = None
     """Process I of N on several hosts, with --devices for those of all; process 0 prints."""
     horizon: Number = None
-    """Solve for so many steps instead, by backward induction."""
+    """Solve for this many steps instead, by backward induction."""
     tolerance: Real = None
     """Stop when ‖q − q*‖∞ is proven to be at most this (default: 1e-6; --sampled: never)."""
     seed: int = 0
-    """Of the samples."""
+    """Seed of the samples."""
     out: Annotated[Path | None, arg(metavar="FILE")] = None
     """Write an .npz with q [S, A], policy ([S], or the probabilities [S, A] of a soft one), bound
     (the certificate) and tau (0: of q*)."""
@@ -226,7 +226,7 @@ class Solve(Read):
 
 
 def _bias(mdp: "FiniteMDP", tau: float) -> str:
-    """Which optimum it is, and how far it is from that of the MDP itself."""
+    """Which optimum it is, and how far it may be from that of the MDP itself."""
     from movi.mdp.regularised import entropy_bias
 
     return (

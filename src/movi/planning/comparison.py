@@ -14,7 +14,7 @@ from movi.planning.losses import batch_losses
 from movi.planning.options import Options
 from movi.planning.runs import run
 from movi.planning.schemes import label, scheme
-from movi.progress import bar
+from movi.progress import progress_bar
 from movi.schedules import Schedule
 from movi.sizes import require
 from movi.targets import Algorithm
@@ -94,7 +94,7 @@ def compare(
     sup = np.empty_like(l1)
     chunks = run(mdps, chosen, iterations, seed=seed, samples=samples, chunk=chunk)
     with (
-        bar("iterations", iterations, show=progress) as advance,
+        progress_bar("iterations", iterations, show=progress) as advance,
         ThreadPoolExecutor(os.cpu_count()) as pool,
     ):
         ahead = next(chunks, None)

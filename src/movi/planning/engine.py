@@ -37,9 +37,9 @@ class Scheme(NamedTuple):
 
 
 def check_affine(algorithm: Algorithm, samples: int) -> None:
-    """Raises unless a mean over successors of what targets read means something.
+    """Raises unless values can be averaged over successors, where an update has to.
 
-    It is taken by an exact update (``samples = 0``) and by one of several samples.
+    An exact one (``samples = 0``) does, and one from several samples.
     """
     for name in algorithm.targets:
         if samples != 1 and not algorithm.kind(name).affine:
@@ -100,7 +100,7 @@ def _backups(
 ) -> dict[str, Array]:
     """Each target at every (s, a), [N, A, …], given what it sees of its successors ([N, A, …]).
 
-    Those alone of which ``seen`` has something.
+    Only the targets that ``seen`` names.
     """
     states, actions = mdp.rewards.shape
     discount = jnp.broadcast_to(mdp.discount[:, 0], (states,))

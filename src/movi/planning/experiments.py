@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 
 PRODUCTS = (
-    ("printed", "j+1", "printed", "settled_printed"),
-    ("assumed", "j+1", "assumed", "settled_assumed"),
-    ("assumed", "j", "one_more", "settled_assumed"),
+    ("printed", "j+1", "printed", "fixed_printed"),
+    ("assumed", "j+1", "assumed", "fixed_assumed"),
+    ("assumed", "j", "one_more", "fixed_assumed"),
 )
 """The columns ``reading`` and ``lowest`` of ``assumption.csv``, and where their numbers are."""
 
@@ -43,7 +43,7 @@ class Garnets(ABC):
     discount: float = 0.9
     """γ (the paper does not say)."""
     seed: int = 0
-    """Of the Garnets and of the samples."""
+    """Seed of the Garnets and of the samples."""
 
     def garnets(self) -> "FiniteMDP":
         """The MDPs."""
@@ -193,10 +193,10 @@ class Assumption(Garnets):
         }
         groups = [
             (reading, lowest, j, length, estimates, proven.mean())
-            for reading, lowest, name, settled in PRODUCTS
+            for reading, lowest, name, fixed in PRODUCTS
             for j, check in checks.items()
             for length, estimates, proven in zip(
-                self.lengths, getattr(check, name), getattr(check, settled)
+                self.lengths, getattr(check, name), getattr(check, fixed)
             )
         ]
         rows = self.restarts

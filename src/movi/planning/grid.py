@@ -35,7 +35,7 @@ from movi.planning.family_bounds import averaged_errors
 from movi.planning.losses import Losses, batch_losses
 from movi.planning.schemes import scheme
 from movi.planning.traces import trace
-from movi.progress import bar
+from movi.progress import progress_bar
 from movi.sizes import require
 
 REFERENCES = ("avi", "sql", "movi")
@@ -79,10 +79,10 @@ def sparse_rewards(mdps: FiniteMDP, seed: int, share: float = 0.1) -> FiniteMDP:
     return FiniteMDP(mdps.successors, mdps.probabilities, rewards, mdps.discount)
 
 
-def kept(iterations: int, points: int = 50) -> np.ndarray:
+def looked_at(iterations: int, points: int = 50) -> np.ndarray:
     """Which iterations are evaluated: at most so many, evenly spaced in log k, with both ends.
 
-    >>> kept(800, 6).tolist()[::5], len(kept(800, 6))
+    >>> looked_at(800, 6).tolist()[::5], len(looked_at(800, 6))
     ([1, 800], 6)
     """
     return np.unique(np.geomspace(1, iterations, points).round().astype(int))
@@ -118,12 +118,12 @@ def study(
         weights(lam, tau)
     cells = mdps.batch * mdps.states * mdps.actions
     require(f"{len(pairs)} pairs", memory=8 * cells * (12 * len(pairs) + 3 * iterations))
-    at = kept(iterations)
+    at = looked_at(iterations)
     optimal = {tau: certain_optimum(mdps, tau).q for _, tau in [(0.0, 0.0), *pairs]}
     total = len(EVALUATIONS) * len(at) + len(REFERENCES)
     with (
         ThreadPoolExecutor(os.cpu_count()) as pool,
-        bar("evaluations", total, show=progress) as move,
+        progress_bar("evaluations", total, show=progress) as move,
     ):
 
         def row(name: str, how: str, lam: float, tau: float, loss: Losses, bound: Any) -> Row:

@@ -21,7 +21,7 @@ from movi.planning.bounds import (
 from movi.planning.losses import Losses, batch_losses
 from movi.planning.schemes import scheme
 from movi.planning.traces import Trace, trace, weighted_error_norms
-from movi.progress import bar
+from movi.progress import progress_bar
 from movi.schedules import Constant, Schedule
 from movi.sizes import require
 
@@ -61,7 +61,7 @@ def losses_and_bounds(
 
     with (
         ThreadPoolExecutor(os.cpu_count()) as pool,
-        bar("runs", 4 + len(rates), show=progress) as advance,
+        progress_bar("runs", 4 + len(rates), show=progress) as advance,
     ):
 
         def traced(name: str, beta: Schedule | None = None) -> tuple[Trace, Losses]:

@@ -10,7 +10,7 @@ import numpy as np
 from jax import Array
 
 from movi.algorithm import Algorithm
-from movi.errors import UserError, check_seed
+from movi.errors import UserError, check_count, check_seed
 from movi.mdp import FiniteMDP
 from movi.mdp.certificates import (
     Aim,
@@ -39,7 +39,7 @@ from movi.planning.engine import (
 from movi.planning.options import Options
 from movi.planning.schemes import label
 from movi.planning.schemes import scheme as named
-from movi.progress import bar
+from movi.progress import progress_bar
 from movi.schedules import Schedule, Smoothing
 from movi.soft import soft_maximum
 from movi.targets import AVI
@@ -99,7 +99,7 @@ def solve(
         tolerance = TOLERANCE
     chosen = named(scheme, beta)
     check_affine(chosen.algorithm, samples if sampled else 0)
-    with jax.enable_x64(True), bar("iterations", limit, show=progress) as move:
+    with jax.enable_x64(True), progress_bar("iterations", limit, show=progress) as move:
         floor = rounding_floor(mdp)
         if sampled:
             drawn = sampler(mdp, member_keys(seed, 1))
@@ -316,9 +316,8 @@ def _check(
 ) -> None:
     if mdp.batch is not None:
         raise UserError("mdp: a batch, expected one MDP; solve its members one by one")
-    for name, value in (("iterations", iterations), ("samples", samples)):
-        if value < 1:
-            raise UserError(f"{name}: {value}, expected at least 1")
+    check_count("iterations", iterations)
+    check_count("samples", samples)
     if tolerance is not None:
         check_tolerance(tolerance)
     check_seed(seed)

@@ -16,7 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from movi.errors import UserError, check_seed
+from movi.errors import UserError, check_count, check_seed
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import DeviceMDP, expected, on_device, select
 from movi.planning.engine import (
@@ -57,8 +57,7 @@ def trace(
     if mdps.batch is None:
         raise UserError("mdps: a single MDP, expected a batch (count=1 makes one)")
     mdps.require_all_actions()
-    if iterations < 1:
-        raise UserError(f"iterations: {iterations}, expected at least 1")
+    check_count("iterations", iterations)
     check_seed(seed)
     with jax.enable_x64(True):
         policies, q, errors = _trace(
@@ -277,6 +276,7 @@ def _weighted_error_norms(
 
 def weighted_errors(mdps: FiniteMDP, run: Trace, k: int) -> np.ndarray:
     """E'_{k,j} for j = 0..k−1, [k, M, S, A]: k² matrix-vector products, 2 k vectors."""
+    check_count("k", k, 1, len(run.errors))
     with jax.enable_x64(True):
         policies, errors = _flat(run)
         result = _weighted_errors(on_device(mdps), policies[:k], errors[:k], k=k)
