@@ -8,11 +8,11 @@ import jax
 from movi.envs import make_gymnasium
 from movi.envs.gymnax_env import is_gymnax, make_gymnax
 from movi.replay import UniformReplay
+from movi.runs.config import Config
+from movi.runs.presets import preset_fields
 from movi.training.build import trained
-from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
-from movi.training.presets import preset_fields
 from movi.training.processors import prepare_fused
 
 task, warm, steps = sys.argv[1], *map(int, sys.argv[2:4])

@@ -10,8 +10,8 @@ from movi import cli
 from movi.agents import options, registry
 from movi.agents.registry import find, known, names, options_of, register, title_of
 from movi.errors import UserError
+from movi.runs.config import Config
 from movi.targets import AVI, Algorithm, Target, greedy_value, momentum
-from movi.training.config import Config
 
 
 def half(values, a, r, discount, v, beta):

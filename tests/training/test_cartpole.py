@@ -2,7 +2,7 @@
 
 import pytest
 
-from movi.training.config import Config
+from movi.runs.config import Config
 from movi.training.train import train
 
 

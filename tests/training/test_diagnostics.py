@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from movi.agents.registry import names
-from movi.training.config import Config
+from movi.runs.config import Config
 from movi.training.train import train
 from movi.values import Categorical, Quantile
 from tests.training.diagnostics import DIAGNOSTICS, GAMMA, OneState, vector

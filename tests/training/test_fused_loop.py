@@ -7,9 +7,9 @@ import pytest
 from movi.envs import HostedEnvironment
 from movi.envs.gymnax_env import make_gymnax
 from movi.replay import UniformReplay, device
+from movi.runs.config import Config
 from movi.spaces import Box
 from movi.training.build import trained
-from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
 from tests.training.jax_diagnostics import coin, episodic, one_state

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import movi
+from movi.runs.config import Config
+from movi.runs.files import read_metrics
 from movi.training.checkpoint import Checkpoints
-from movi.training.config import Config
-from movi.training.run_files import read_metrics
 
 RESULTS = (
     "metrics.jsonl",

@@ -2,8 +2,8 @@
 
 import pytest
 
-from movi.training.config import Config
-from movi.training.presets import preset_fields
+from movi.runs.config import Config
+from movi.runs.presets import preset_fields
 from movi.training.train import train_seeds
 
 # stable-baselines3's zoo: its defaults with the step size 0.001; −157 ± 89 after 20,000 steps.

@@ -11,11 +11,11 @@ from movi.cli import main
 from movi.envs import make_environment
 from movi.envs.gymnax_env import make_gymnax
 from movi.errors import UserError
+from movi.runs.config import Config
+from movi.runs.presets import preset_fields
 from movi.spaces import Box
 from movi.training.build import trained
-from movi.training.config import Config
 from movi.training.footprint import footprint
-from movi.training.presets import preset_fields
 from movi.training.train import train
 
 TINY = {

@@ -27,11 +27,11 @@ from movi.envs.make import make_environment as make_by_id
 from movi.errors import UserError, check_count
 from movi.replay import device, uniform
 from movi.replay.interface import Replay, slack_of
+from movi.runs.config import Config
 from movi.schedules import Constant, Schedule
 from movi.sizes import readable, require
 from movi.spaces import Box, Spaces
 from movi.targets import Algorithm
-from movi.training.config import Config
 from movi.training.drive import Built
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from movi.runs.config import Config
 from movi.spaces import Spaces
-from movi.training.config import Config
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,9 @@ from movi.replay.device import bytes_per_transition, packed_space
 from movi.replay.interface import slack_of
 from movi.replay.ring import Damaged
 from movi.replay.uniform import UniformReplay
+from movi.runs.config import Config
 from movi.sizes import require
 from movi.training.checkpoint import Saved
-from movi.training.config import Config
 from movi.training.fused_step import (
     FusedState,
     Keys,

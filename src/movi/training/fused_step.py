@@ -22,7 +22,7 @@ from movi.agents.learner import Learner, LearnerState
 from movi.compilation import shared
 from movi.envs.jax_env import JaxEnvironment, compiled, env_keys, step_all, step_keys
 from movi.replay import device
-from movi.training.config import Config
+from movi.runs.config import Config
 from movi.training.draws import (
     ACTING,
     INITIALISATION,

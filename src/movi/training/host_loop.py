@@ -21,8 +21,8 @@ from movi.agents.exploration import epsilon_greedy, exploring, limits, words_of
 from movi.agents.learner import Learner
 from movi.envs.interface import Environment, Outcome, is_restorable
 from movi.replay.interface import Replay, is_kept
+from movi.runs.config import Config
 from movi.training.checkpoint import Saved
-from movi.training.config import Config
 from movi.training.draws import ACTING, SAMPLING, Draws, env_seeds, key_of
 from movi.training.host_learner import HostLearner
 from movi.training.loop import CHUNK

@@ -11,8 +11,8 @@ from movi.replay import frames, uniform
 from movi.replay.frames import FrameReplay
 from movi.replay.interface import Replay, is_kept, slack_of
 from movi.replay.uniform import UniformReplay
+from movi.runs.config import Config
 from movi.sizes import readable
-from movi.training.config import Config
 from movi.training.loop import Watcher
 
 REPLAYS: Sequence[tuple[Any, Any, Any]] = (
