@@ -14,6 +14,7 @@ import movi
 from movi.errors import UserError
 from movi.mdp.operators import on_device
 from movi.planning.engine import Scheme, exactly, from_samples, iterate, preference, start
+from movi.planning.traces import trace
 from movi.schedules import Constant, Mean
 from movi.targets import (
     AVI,
@@ -174,3 +175,20 @@ def test_momentum_reads_the_policy_from_h_and_adds_nothing_else():
 def test_where_it_does_not_apply_a_line_says_why(make, says):
     with pytest.raises(UserError, match=says):
         make()
+
+
+def test_a_value_of_another_name_is_the_same_algorithm():
+    """Which table holds the value is declared: nothing has to be called q."""
+    named = Algorithm("avi-in-u", {"u": AVI.targets["q"]}, preference="u", value="u")
+    mdp = movi.garnet(8, 3, 3, seed=1)
+    np.testing.assert_array_equal(movi.solve(mdp, named).q, movi.solve(mdp, AVI).q)
+    for tables, others in zip(
+        tables_of(Scheme(momentum(named), Mean()), mdp, 12), tables_of(MEAN, mdp, 12)
+    ):
+        np.testing.assert_array_equal(tables["u"], others["q"])
+        np.testing.assert_array_equal(tables["h"], others["h"])
+    batch = movi.garnet(8, 3, 3, seed=1, count=2)
+    runs = [trace(batch, Scheme(algorithm, Mean()), 6) for algorithm in (named, AVI)]
+    np.testing.assert_array_equal(runs[0].errors, runs[1].errors)
+    with pytest.raises(UserError, match="targets: of u, expected one of q, the value"):
+        Algorithm("nameless", named.targets, preference="u")

@@ -1,8 +1,8 @@
 """The one door for files from outside: every reader of this package goes through it.
 
-Nobody knows who wrote a file. What passes the door is a regular file of at most so many bytes; text
-in UTF-8; JSON or TOML that is at most so deep and whose numbers are finite and fit into 64 bits;
-and values of the types that a schema declares. A schema is a type: a dataclass of such types, or
+Nobody knows who wrote a file. What passes the door is a regular file of limited size; text in
+UTF-8; JSON or TOML of limited depth, whose numbers are finite and fit into 64 bits; and values of
+the types that a schema declares. A schema is a type: a dataclass of such types, or
 ``list[int]``, ``dict[str, float | None]``, ``Literal["q", "h"]``. Whatever else a file holds is one
 line (``UserError``) that names the file, the place, the value and what was expected.
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 LARGEST = 2**20
-"""Bytes of a file, where its reader names no other number."""
+"""Bytes of a file, unless its reader says otherwise."""
 LARGEST_TOML = 2**14
 """Bytes of a text of TOML: Python's parser takes memory by the square of a dotted key's length."""
 LARGE = 256 * 2**20

@@ -40,6 +40,8 @@ def test_the_registry_has_what_the_paper_and_its_conclusion_name():
         "qr-dqn",
         "momentum-c51",
         "momentum-qr-dqn",
+        "sac",
+        "momentum-sac",
     ]
     assert {name: title_of(name) for name in names()[:4]} == {
         "dqn": "DQN",
@@ -52,8 +54,10 @@ def test_the_registry_has_what_the_paper_and_its_conclusion_name():
 def test_whether_beta_matters_is_the_same_in_the_options_and_in_the_algorithm():
     for name in names():
         own = options_of(name)
-        assert own.algorithm().uses_beta == (own.beta_of(100) is not None), name
-        assert own.algorithm().preference == ("h" if name.startswith("momentum") else "q")
+        method = own.method("squared", None)
+        assert method.uses_beta == (own.beta_of(100) is not None), name
+        policy = "actor" if name.endswith("sac") else "h" if "momentum" in name else "q"
+        assert method.acts_on == policy
 
 
 def test_the_defaults_are_the_published_ones():

@@ -21,7 +21,7 @@ from movi.errors import ToleranceMissed, UserError
 from movi.mdp.checks import row_rounding
 
 Array = Any  # of NumPy or of JAX: whichever ``xp`` is
-NEAR = 4.0  # a bound of so many times the floor is as good as float64 gets
+NEAR = 4.0  # a bound within this many times the floor is as good as float64 gets
 
 
 class Bracket(NamedTuple):

@@ -179,7 +179,7 @@ def expected_rewards(
 ) -> np.ndarray:
     """r(s, a) from [S], or from rewards of every successor: [S, A, S'] by state, [S, A, B] by slot.
 
-    What has another shape is given back as it is; so are batches, which have a reward per (s, a).
+    Any other shape is returned unchanged; so are batches, which have a reward per (s, a).
     """
     pairs = successors.shape[:-1]
     if rewards.shape == (states,) and len(pairs) == 2:
@@ -191,7 +191,7 @@ def expected_rewards(
         rewards = np.take_along_axis(rewards, successors.astype(np.int64), -1)
     elif rewards.shape[-1] != successors.shape[-1]:
         return rewards
-    with np.errstate(invalid="ignore"):  # −inf where there is nothing to expect is told below
+    with np.errstate(invalid="ignore"):  # −inf where nothing can happen is reported below
         return np.where(probabilities > 0, rewards * probabilities, 0.0).sum(-1)
 
 
@@ -267,7 +267,7 @@ def check_rewards(rewards: np.ndarray, place: Place) -> None:
 
 
 def check_successors(successors: np.ndarray, states: int, place: Place) -> None:
-    """Raise at the first row with a successor that is no state."""
+    """Raise at the first row with a successor that is not a state."""
     rows = successors.reshape(-1, successors.shape[-1])
     step = max(1, BLOCK // rows.shape[1])
     for start in range(0, len(rows), step):
@@ -311,7 +311,7 @@ def check_probabilities(probabilities: np.ndarray, place: Place) -> bool:
 
 
 def checked_names(name: str, values: Any, count: int) -> np.ndarray | None:
-    """Names of states or actions: so many texts, or None."""
+    """Names of states or actions: ``count`` texts, or None."""
     if values is None:
         return None
     names = numbers(name, values)

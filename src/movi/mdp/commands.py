@@ -26,7 +26,7 @@ class _Written(families.Family):
 
 
 def _write(make: "Callable[[], FiniteMDP]", out: Path) -> None:
-    """Write what is made; a place where nothing can be written is told first."""
+    """Make an MDP and write it, after a look at whether it can be written there."""
     from movi.files import file_to_write
     from movi.mdp.formats import save_mdp
 

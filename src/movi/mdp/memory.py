@@ -1,4 +1,4 @@
-"""Arrays in memory that JAX's CPU backend can use as it is, without a copy."""
+"""Arrays whose memory JAX's CPU backend can use without a copy."""
 
 import math
 from typing import Any

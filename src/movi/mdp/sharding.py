@@ -44,7 +44,7 @@ def join(cluster: str) -> int:
 def sharded_value_iteration(
     mdp: FiniteMDP, wanted: Aim, devices: int | None = None, most: int = PATIENCE
 ) -> State:
-    """q* of one MDP by value iteration on so many devices (default: all), with its certificate."""
+    """q* of one MDP by value iteration on this many devices (default: all), certified."""
     found = jax.devices()
     count = len(found) if devices is None else devices
     if not 1 <= count <= len(found):

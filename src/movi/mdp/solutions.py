@@ -112,7 +112,7 @@ def solution(
 ) -> Solution:
     """q* to a tolerance (1e-6 by default) by a method; see `methods`.
 
-    With ``devices``, by value iteration on so many of them; see `sharding`.
+    With ``devices``, by value iteration on that many of them; see `sharding`.
     """
     if mdp.batch is not None:
         raise UserError("mdp: a batch, expected one MDP; solve its members one by one")

@@ -12,7 +12,7 @@ import numpy as np
 from movi.mdp.model import FiniteMDP
 
 _FILL = 1 << 28  # entries that the factors of one system may need at most, by the estimate
-_HUB = 32  # a state with so many neighbours counts as a full row, and not for the bandwidth
+_HUB = 32  # a state with more neighbours counts as a full row, not towards the bandwidth
 
 Solver = Callable[..., np.ndarray]
 

@@ -119,7 +119,7 @@ def _count(system: Mapping[str, Any], name: str) -> int:
 
 
 def _vector(members: Buffers, name: str, dtype: Any, count: int) -> np.ndarray:
-    """A member as an array of so many numbers: its size is checked, nothing is copied."""
+    """A member as an array of ``count`` numbers: its size is checked, nothing is copied."""
     if name not in members:
         raise UserError(f"{name}: not in the archive")
     size = count * np.dtype(dtype).itemsize

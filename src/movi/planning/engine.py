@@ -249,7 +249,7 @@ class Sampler(NamedTuple):
     keys: Array
 
     def read(self, k: Array, samples: int) -> Read:
-        """How iteration k reads: the mean of so many samples; with 0 the exact expectation."""
+        """How iteration k reads: the mean of this many samples, or with 0 the exact expectation."""
         if not samples:
             return exactly(self.mdp)
         return from_samples(sample(self.mdp, self.limits, self.keys, k, samples))

@@ -1,8 +1,9 @@
 """The study of "Leverage the Average" (Vieillard et al. 2020, appendix D): a grid of λ and τ.
 
 Sampled MD-VI on Garnets for every pair of weights, with and without regularised evaluation, all on
-the same samples and in one compiled program: λ and τ are numbers in it, not part of it. Beside each
-loss stands what the paper's theorem gives for it; for a plain evaluation, what it would give.
+the same samples and in one compiled program: λ and τ are arguments of it, not constants in it.
+Beside each loss stands what the paper's theorem gives for it; for a plain evaluation, what it would
+give.
 """
 
 import os
@@ -45,7 +46,7 @@ EVALUATIONS = ("regularised", "plain")
 
 
 class Row(NamedTuple):
-    """One scheme of the study at the iterations that are kept; arrays [points, M].
+    """One scheme of the study at the iterations that are evaluated; arrays [points, M].
 
     Attributes:
       scheme: md-vi, or one of ``REFERENCES``.
@@ -80,7 +81,7 @@ def sparse_rewards(mdps: FiniteMDP, seed: int, share: float = 0.1) -> FiniteMDP:
 
 
 def looked_at(iterations: int, points: int = 50) -> np.ndarray:
-    """Which iterations are evaluated: at most so many, evenly spaced in log k, with both ends.
+    """Which iterations are evaluated: at most ``points``, evenly spaced in log k, with both ends.
 
     >>> looked_at(800, 6).tolist()[::5], len(looked_at(800, 6))
     ([1, 800], 6)
@@ -97,7 +98,7 @@ def study(
     seed: int = 0,
     progress: bool = False,
 ) -> tuple[np.ndarray, list[Row]]:
-    """The iterations that are kept, and a row for every scheme on them.
+    """The iterations that are evaluated, and a row of results for every scheme.
 
     Args:
       mdps: a batch.
@@ -186,7 +187,7 @@ def _runs(
     regularised: bool,
     seed: int,
 ) -> Any:
-    """For each kept iteration n: π_n [pairs, M, S, A], and its bound's error term [pairs, M]."""
+    """For each of these iterations n: π_n [pairs, M, S, A]; its bound's error term [pairs, M]."""
     members, shape = len(mdps), (len(pairs), len(mdps), mdps.states, mdps.actions)
     with jax.enable_x64(True):
         drawn = sampler(mdps, member_keys(seed, members))

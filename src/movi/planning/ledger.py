@@ -39,7 +39,7 @@ def losses_and_bounds(
 
     All schemes see the same samples. Losses and bounds of MoVI and AVI are those of π_n; those of
     SQL and DPP of the policy after n iterations (see `bounds`). μ and ν are uniform. For each bound
-    a column ``…_holds`` says in how many of the MDPs it held.
+    a column ``…_holds`` says in what share of the MDPs it held.
     """
     check_count("iterations", iterations)
     check_seed(seed)

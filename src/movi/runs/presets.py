@@ -10,6 +10,8 @@ steps instead of every step and the ``paper`` preset's optimiser, loss and share
 ``minatar-published``: the protocol of a published study of DQN and Munchausen-DQN on MinAtar
 (Kitamura et al., arXiv:2305.13185): Adam, squared error, ε down to 0.1 over 1,000,000 steps, greedy
 evaluations during the run.
+``sac``: stable-baselines3's and SBX's for soft actor-critic; ε is 1 while they act at random, then
+0. ``sac-cleanrl``: CleanRL's, but for the actor, which it moves twice every second update.
 """
 
 from collections.abc import Mapping
@@ -18,6 +20,7 @@ from types import MappingProxyType
 from typing import Any
 
 from movi.agents.options import Options
+from movi.agents.registry import known
 from movi.errors import UserError
 
 _PAPER = {
@@ -79,6 +82,27 @@ _MINATAR_PUBLISHED = {
     "optimiser": "adam",
     "optimiser_epsilon": 1e-8,
 }
+_SAC = {
+    "replay_capacity": 1_000_000,
+    "learning_starts": 100,
+    "batch_size": 256,
+    "update_period": 1,
+    "epsilon_warmup": 100,
+    "epsilon_decay": 1,
+    "epsilon_final": 0.0,
+    "evaluation_epsilon": 0.0,
+    "hidden": (256, 256),
+    "loss": "squared",
+    "optimiser": "adam",
+    "learning_rate": 3e-4,
+    "optimiser_epsilon": 1e-8,
+}
+_SAC_CLEANRL = {
+    **_SAC,
+    "learning_starts": 5_000,
+    "epsilon_warmup": 5_000,
+    "learning_rate": 1e-3,
+}
 
 
 def _adam(learning_rate: float, optimiser_epsilon: float, loss: str = "huber") -> dict[str, Any]:
@@ -95,6 +119,8 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
     "munchausen": _adam(5e-5, 3.125e-4),
     "minatar": _MINATAR,
     "minatar-published": _MINATAR_PUBLISHED,
+    "sac": _SAC,
+    "sac-cleanrl": _SAC_CLEANRL,
 }
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {name: MappingProxyType({"preset": name, **own}) for name, own in _FIELDS.items()}
@@ -104,15 +130,24 @@ _SUPPORTS: Mapping[str, Mapping[str, Any]] = {
     "control": {"atoms": 201, "v_min": -100.0, "v_max": 100.0},
     "minatar": {"v_min": -100.0, "v_max": 100.0},
     "minatar-published": {"v_min": -100.0, "v_max": 100.0},
+    "sac-cleanrl": {
+        "actor_rate": 3e-4,
+        "temperature_rate": 1e-3,
+        "log_std": "tanh",
+        "log_std_min": -5.0,
+    },
 }
 
 
-def usual_preset(env_id: str) -> str:
-    """The preset of a run that names none: the paper's for Atari games.
+def usual_preset(env_id: str, algorithm: str | None = None) -> str:
+    """The preset of a run that names none: its algorithm's, or else the paper's for Atari games.
 
-    >>> usual_preset("ALE/Pong-v5"), usual_preset("CartPole-v1")
-    ('paper', 'control')
+    >>> usual_preset("ALE/Pong-v5"), usual_preset("CartPole-v1"), usual_preset("Pendulum-v1", "sac")
+    ('paper', 'control', 'sac')
     """
+    kind = None if algorithm is None else known(algorithm)
+    if kind is not None and kind.preset is not None:
+        return kind.preset
     return "paper" if env_id.startswith("ALE/") else "control"
 
 
@@ -128,7 +163,7 @@ def preset_fields(name: str) -> dict[str, Any]:
 
 
 def preset_options(name: str, kind: type[Options]) -> dict[str, Any]:
-    """The options of an algorithm that a preset sets: the atoms, by the size of returns.
+    """The options of an algorithm that a preset sets, such as the atoms by the size of returns.
 
     >>> from movi.agents.options import C51, DQN
     >>> preset_options("minatar", C51), preset_options("minatar", DQN)

@@ -69,7 +69,7 @@ def cross(
         for variant, kind in zip(variants, kinds):
             theirs = FIELDS | _names(kind)
             config = {
-                **preset_fields(variant.preset or preset or usual_preset(env)),
+                **preset_fields(variant.preset or preset or usual_preset(env, variant.algorithm)),
                 **{k: value for k, value in options.items() if kind is None or k in theirs},
                 **dict(variant.options),
                 "algorithm": variant.algorithm,

@@ -57,7 +57,8 @@ class Train(Config):
         name = _algorithm(arguments)
         kind: Any = Options if name is None else find(name, (module_of(name, "algorithm"),))
         chosen = _with_options(kind)
-        preset = value_of(arguments, "--preset") or usual_preset(value_of(arguments, "--env") or "")
+        usual = usual_preset(value_of(arguments, "--env") or "", name)
+        preset = value_of(arguments, "--preset") or usual
         own = {**preset_fields(preset), "options": kind(**preset_options(preset, kind))}
         return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **own)
 

@@ -1,0 +1,50 @@
+"""What is said of a command line that is wrong: the option, the value, what was expected."""
+
+import contextlib
+
+import pytest
+
+from movi import arguments
+from movi.cli import parse
+from movi.errors import UserError
+
+
+def refused(words):
+    with pytest.raises(UserError) as caught:
+        parse(words.split())
+    return str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        ("solve", "FILE: missing, expected a path"),
+        ("convert", "FROM: missing, expected a path; TO: missing, expected a path"),
+        ("solve x --iterations many", "--iterations: 'many', expected an integer"),
+        ("solve x --discount=high", "--discount: 'high', expected a number"),
+        ("solve x --iterations", "--iterations: no value, expected an integer"),
+        ("garnet --out", "--out: no value, expected a path"),
+        ("solve x --method foo", "--method: 'foo', expected one of auto, vi, mpi, pi, ipi"),
+        ("report x --format bmp", "--format: 'bmp', expected one of pdf, png, svg"),
+        (
+            "garnets assumption --out x --iterations 1 b --seed 3",
+            "--iterations: '1 b', expected an integer",
+        ),
+        ("garnet --out x --stats 3", "Unrecognized options: --stats, 3; did you mean --states?"),
+        ("garnet --out x y", "Unrecognized options: y"),
+        ("train dqn --env x --stepz 3", "Unrecognized options: --stepz, 3; did you mean --steps?"),
+        ("solve x --scheme md-vi --tau -1", "tau: -1.0, expected a number of at least 0"),
+    ],
+)
+def test_a_mistake_is_named(words, says):
+    line = refused(words)
+    assert line.startswith(says)
+    command = " ".join(word for word in words.split()[:2] if word in ("garnets", "assumption"))
+    assert line.endswith(f" (see movi {command or words.split()[0]} --help)")
+
+
+def test_a_parser_without_events_still_gives_one_line(monkeypatch, capsys):
+    monkeypatch.setattr(arguments, "_on_parse_error", lambda hook: contextlib.nullcontext())
+    line = refused("solve x --iterations many")
+    assert line == "options: 'x --iterations many' (see movi solve --help)"
+    assert capsys.readouterr().err == ""
