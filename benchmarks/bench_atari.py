@@ -43,9 +43,9 @@ import sys, time
 from dataclasses import replace
 from movi.envs import make_atari
 from movi.replay import FrameReplay
-from movi.training.config import Config
+from movi.runs.config import Config
 from movi.training.host_loop import HostLoop
-from movi.training.presets import preset_fields
+from movi.runs.presets import preset_fields
 from movi.training.build import trained
 
 game, warm, starts, steps, seed, algorithm, padding = sys.argv[1:8]

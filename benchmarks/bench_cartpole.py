@@ -31,7 +31,7 @@ OURS = """
 import sys, time
 from movi.envs import make_gymnasium
 from movi.replay import UniformReplay
-from movi.training.config import Config
+from movi.runs.config import Config
 from movi.training.host_loop import HostLoop
 from movi.training.build import trained
 

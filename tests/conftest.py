@@ -1,4 +1,5 @@
 import os
+import tempfile
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -11,6 +12,15 @@ QUICK = "--xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_cou
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.setdefault("NPROC", "1")
     os.environ.setdefault("XLA_FLAGS", QUICK)
+
+# What several tests compile, or a process that a test kills and starts again, is compiled once in a
+# session: workers and processes take this directory over. An entry that one reads while another
+# writes it is compiled again.
+if "JAX_COMPILATION_CACHE_DIR" not in os.environ:
+    COMPILED = tempfile.TemporaryDirectory(prefix="movi-compiled-")  # removed when pytest ends
+    os.environ["JAX_COMPILATION_CACHE_DIR"] = COMPILED.name
+    os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    os.environ["JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES"] = "-1"
 
 settings.register_profile(
     "movi",

@@ -12,10 +12,11 @@ import pytest
 
 import movi
 from movi.files import file_to_write
-from movi.sweeps.files import read_sweep_file, to_json
+from movi.runs.config import Config
+from movi.runs.files import read_config
+from movi.runs.sweep import to_json
+from movi.sweeps.matrix import read_sweep_file
 from movi.training.checkpoint import Checkpoints, Saved, encoded, newest
-from movi.training.config import Config
-from movi.training.run_files import read_config
 from movi.training.train import train
 from tests import fuzzing
 from tests.fuzzing import check, generator, outcome
@@ -67,7 +68,7 @@ def place(tmp_path, monkeypatch):
     write_agent(work / "agent.safetensors", "CartPole-v1")
     shutil.copy(work / "agent.safetensors", work / "run")
     (work / "sweep" / "logs" / "CartPole-v1" / "dqn").mkdir(parents=True)
-    (work / "sweep" / "sweep.json").write_text(to_json(read_sweep_file(work / "mine.toml"), ""))
+    (work / "sweep" / "sweep.json").write_text(to_json(read_sweep_file(work / "mine.toml")))
     sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": "a:1"}
     (work / "sweep/logs/CartPole-v1/dqn/seed-0.json").write_text(json.dumps(sign))
     np.savez(work / "s.npz", policy=np.zeros(5, int))

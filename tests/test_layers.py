@@ -51,8 +51,6 @@ STAIRS = {
     "__main__": {"cli"},
 }
 """The rooms that each stands on; it may import those, and what they stand on."""
-if not (SOURCE / "runs").is_dir():  # until then reports read runs by what training knows of them
-    STAIRS["reports"] = {"training", "planning"}
 
 
 @cache

@@ -21,14 +21,15 @@ from movi.cli import main
 from movi.errors import UserError
 from movi.mdp.formats import load_mdp
 from movi.replay.ring import Damaged
-from movi.reports.references import read_reference
-from movi.reports.tables import read_table
+from movi.reports.deep.references import read_reference
+from movi.reports.tabular.tables import read_table
+from movi.runs.config import Config
+from movi.runs.lock import SWEEP_LOCK, Lock
+from movi.runs.sweep import to_json
 from movi.sizes import available_memory, require
 from movi.sweeps.drive import to_stdout
-from movi.sweeps.files import read_sweep_file, to_json
-from movi.sweeps.lock import locked
+from movi.sweeps.matrix import read_sweep_file
 from movi.training.checkpoint import Checkpoints, Saved, newest
-from movi.training.config import Config
 from movi.training.keeping import Keeper
 from movi.training.run_directory import RunDirectory
 from movi.training.stopping import never
@@ -227,7 +228,7 @@ def put_sweep(path):
     matrix = {"environments": ["CartPole-v1"], "algorithms": ["dqn"], "seeds": 1}
     (path.parent / "mine.json").write_text(json.dumps(matrix))
     path.mkdir()
-    text = to_json(read_sweep_file(path.parent / "mine.json"), "movi sweep mine.json")
+    text = to_json(read_sweep_file(path.parent / "mine.json"))
     (path / "sweep.json").write_text(text)
 
 
@@ -247,12 +248,12 @@ def test_a_pipe_for_a_sweeps_lock_is_not_waited_for(tmp_path, capsys):
     os.mkfifo(tmp_path / "sweep" / ".sweep.lock")
     assert main(["status", "sweep"]) == 0
     assert "1 waiting" in capsys.readouterr().out
-    with pytest.raises(UserError, match="lock: cannot be written"), locked(tmp_path / "sweep"):
-        pass
+    with pytest.raises(UserError, match="lock: cannot be written"):
+        Lock(tmp_path / "sweep" / SWEEP_LOCK)
     (tmp_path / "sweep" / ".sweep.lock").unlink()
     (tmp_path / "sweep" / ".sweep.lock").symlink_to(tmp_path / "new")
-    with pytest.raises(UserError, match="lock: cannot be written"), locked(tmp_path / "sweep"):
-        pass
+    with pytest.raises(UserError, match="lock: cannot be written"):
+        Lock(tmp_path / "sweep" / SWEEP_LOCK)
     assert not (tmp_path / "new").exists()
 
 
@@ -510,10 +511,10 @@ def test_progress_that_makes_no_sense_is_no_progress(tmp_path):
     sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": ""}
     file = tmp_path / "seed-0.json"
     file.write_text(json.dumps(sign))
-    assert read_sign(file).step == 1
+    assert read_sign(file)[0].step == 1
     for step in ("Infinity", str(10**400), "[]", '"1"', "true", "1e400"):
         file.write_text(json.dumps(sign).replace('"step": 1', f'"step": {step}'))
-        assert read_sign(file) is None
+        assert read_sign(file) == (None, False)
 
 
 @pytest.mark.parametrize("text", ['{"returns": ["a"], "lengths": [1]}', '{"returns": 1}', '"x"'])

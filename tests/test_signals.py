@@ -13,8 +13,8 @@ import pytest
 
 import movi
 from movi.cli import COMMANDS
+from movi.runs.files import holds_run, read_config, read_status
 from movi.signals import PATIENCE
-from movi.training.run_files import holds_run, read_config, read_status
 from tests.test_trust import write_agent
 
 PATH = str(Path(movi.__file__).parents[1])

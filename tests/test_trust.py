@@ -17,9 +17,10 @@ from movi.cli import main
 from movi.errors import UserError
 from movi.files import file_to_write, write_aside
 from movi.modules import import_trusted
+from movi.runs.config import Config
+from movi.runs.sweep import to_json
 from movi.spaces import ObservationSpace, Spaces
-from movi.sweeps.files import read_sweep_file, to_json
-from movi.training.config import Config
+from movi.sweeps.matrix import read_sweep_file
 
 EVIL = """
 from pathlib import Path
@@ -148,7 +149,7 @@ def test_an_algorithm_that_a_file_names_imports_no_module_either(place, where, c
         words = ["resume", "run"]
     else:
         (place / "mine.toml").write_text(SWEEP.replace("evilmod:X-v0", "CartPole-v1"))
-        text = to_json(read_sweep_file(place / "mine.toml"), "movi sweep mine.toml")
+        text = to_json(read_sweep_file(place / "mine.toml"))
         if where == "matrix":
             (place / "mine.toml").write_text((place / "mine.toml").read_text().replace("dqn", ALGO))
             words = ["sweep", "mine.toml", "--dry-run", "--out", "new"]
@@ -176,7 +177,7 @@ def test_a_sweep_imports_no_module_not_even_to_say_what_it_would_do(place, kind)
     else:
         (place / "mine.toml").write_text(SWEEP)
         (place / "sweep").mkdir()
-        text = to_json(read_sweep_file(place / "mine.toml"), "movi sweep mine.toml")
+        text = to_json(read_sweep_file(place / "mine.toml"))
         (place / "sweep" / "sweep.json").write_text(text)
         words = ["--out", "sweep"]
     path = {"PYTHONPATH": f"{Path(movi.__file__).parents[1]}{os.pathsep}{place}"}
@@ -321,7 +322,7 @@ def test_the_name_of_a_sweep_is_a_label(tmp_path, name, monkeypatch, capsys):
     (inner / "mine.json").write_text(json.dumps(data))
     seen = []
     monkeypatch.setattr(
-        "movi.sweeps.drive.run_sweep", lambda sweep, out, **rest: seen.append(out) or []
+        "movi.sweeps.drive.run_sweep", lambda sweep, out, pool, **rest: seen.append(out) or []
     )
     status = main(["sweep", "mine.json", "--dry-run"])
     if status == 0:

@@ -6,10 +6,10 @@ import time
 import jax
 
 from movi.envs.gymnax_env import make_gymnax
+from movi.runs.config import Config
+from movi.runs.presets import preset_fields
 from movi.training.build import trained
-from movi.training.config import Config
 from movi.training.fused_loop import FusedLoop
-from movi.training.presets import preset_fields
 from movi.training.processors import prepare_fused
 
 COMMON = {"learning_starts": 1_000, "epsilon_warmup": 0, "epsilon_decay": 1}

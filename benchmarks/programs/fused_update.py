@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from movi.runs.config import Config
+from movi.runs.presets import preset_fields
 from movi.spaces import ObservationSpace, Spaces
 from movi.training.build import trained
-from movi.training.config import Config
-from movi.training.presets import preset_fields
 from movi.training.processors import prepare_fused
 from movi.transitions import Transition
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import altair as alt
 
+from movi.runs.config import Config
+from movi.runs.files import read_config, read_metrics
 from movi.training.commands import default_directory
-from movi.training.config import Config
-from movi.training.run_files import read_config, read_metrics
 from movi.training.train import train
 from movi.version import __version__
 

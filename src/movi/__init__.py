@@ -32,11 +32,11 @@ if TYPE_CHECKING:
     from movi.planning import compare as compare
     from movi.planning import policy_value as policy_value
     from movi.planning import solve as solve
+    from movi.runs.config import Config as Config
     from movi.sweeps.drive import sweep as sweep
     from movi.targets import Algorithm as Algorithm
     from movi.targets import Target as Target
     from movi.targets import momentum as momentum
-    from movi.training.config import Config as Config
     from movi.training.train import train as train
 
 DISTRIBUTION = "momentum-rl"  # by which the command tells this package from others of its name
@@ -44,7 +44,7 @@ DISTRIBUTION = "momentum-rl"  # by which the command tells this package from oth
 _HOMES = {
     "Algorithm": "movi.targets",
     "Averaging": "movi.agents.options",
-    "Config": "movi.training.config",
+    "Config": "movi.runs.config",
     "FiniteMDP": "movi.mdp",
     "Options": "movi.agents.options",
     "Target": "movi.targets",

@@ -1,9 +1,12 @@
 """What an agent sees and does, as plain data that can be saved as JSON."""
 
+import math
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+
+from movi.errors import UserError
 
 
 @dataclass(frozen=True)
@@ -25,8 +28,71 @@ class ObservationSpace:
 
 
 @dataclass(frozen=True)
+class Box:
+    """Actions that are arrays of bounded numbers.
+
+    Agents act by vectors in [−1, 1], one number for each entry; the environment's own actions are
+    these, rescaled to its bounds and shaped.
+    """
+
+    low: tuple[float, ...]
+    """The least of each entry, in the array's order."""
+    high: tuple[float, ...]
+    """The largest."""
+    shape: tuple[int, ...]
+    """Of the environment's own actions."""
+
+    def __post_init__(self) -> None:
+        """Checks the bounds."""
+        size = math.prod(self.shape) if min(self.shape, default=1) > 0 else 0
+        if not size == len(self.low) == len(self.high):
+            raise UserError(
+                f"actions: {len(self.low)} and {len(self.high)} bounds, expected {size} each "
+                f"for the shape {tuple(self.shape)}"
+            )
+        for low, high in zip(self.low, self.high):
+            if not -math.inf < low < high < math.inf:
+                raise UserError(
+                    f"actions: from {low} to {high}, expected finite bounds, low < high"
+                )
+
+    @property
+    def size(self) -> int:
+        """Numbers in an action."""
+        return len(self.low)
+
+    def rescaled(self, xp: Any, actions: Any) -> Any:
+        """The environment's own actions of actions [..., size] in [−1, 1]; beyond is cut.
+
+        >>> box = Box((0.0, -2.0), (1.0, 2.0), (2,))
+        >>> box.rescaled(np, np.array([[-1.0, 0.5], [1.0, 3.0]])).tolist()
+        [[0.0, 1.0], [1.0, 2.0]]
+        """
+        low, high = xp.asarray(self.low, xp.float32), xp.asarray(self.high, xp.float32)
+        share = (xp.clip(xp.asarray(actions, xp.float32), -1, 1) + 1) / 2
+        # Both ends are met exactly: a sum of shares is, low + share · (high − low) is not.
+        own = (1 - share) * low + share * high
+        return own.reshape(*own.shape[:-1], *self.shape)
+
+
+class ActionFormat(NamedTuple):
+    """An action as replays and learners have it: the number of one, or a vector in [−1, 1]."""
+
+    dtype: str = "int32"
+    shape: tuple[int, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one."""
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape)
+
+
+NUMBERED = ActionFormat()
+
+
+@dataclass(frozen=True)
 class Spaces:
-    """The observations and the number of actions of an environment.
+    """The observations and the actions of an environment.
 
     >>> spaces = Spaces(ObservationSpace((4,), "float32"), actions=2)
     >>> spaces.to_json()["observation"]["shape"]
@@ -35,10 +101,34 @@ class Spaces:
 
     observation: ObservationSpace
     """What is seen."""
-    actions: int
-    """The number of actions; the agents number them from 0."""
+    actions: int | Box
+    """The number of actions, which the agents number from 0; or what arrays they are."""
     first_action: int = 0
     """The environment's own number of action 0."""
+
+    @property
+    def action(self) -> ActionFormat:
+        """An action as agents have it."""
+        if isinstance(self.actions, Box):
+            return ActionFormat("float32", (self.actions.size,))
+        return NUMBERED
+
+    @property
+    def numbered(self) -> int:
+        """The number of actions, where they have numbers."""
+        if isinstance(self.actions, Box):
+            raise UserError("env: has Box actions, expected Discrete ones")
+        return self.actions
+
+    def own(self, actions: Any) -> np.ndarray:
+        """The environment's own actions [...] of the agents'.
+
+        >>> Spaces(ObservationSpace((4,), "float32"), 2, first_action=5).own([0, 1]).tolist()
+        [5, 6]
+        """
+        if isinstance(self.actions, Box):
+            return self.actions.rescaled(np, actions)
+        return np.asarray(actions, np.int64) + self.first_action
 
     def to_json(self) -> dict[str, Any]:
         """A dictionary of JSON's types."""

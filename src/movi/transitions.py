@@ -10,7 +10,7 @@ class Transition(NamedTuple):
 
     Attributes:
       observation: s, in its own dtype.
-      action: a, counted from 0.
+      action: a, counted from 0; or a vector in [−1, 1].
       reward: r, as the environment gives it.
       discount: γ, or 0 when s' is terminal. There is no "done": a truncated step keeps γ.
       next_observation: s'; at the end of an episode the final observation, never the reset's.

@@ -10,8 +10,8 @@ from movi import cli
 from movi.agents import options, registry
 from movi.agents.registry import find, known, names, options_of, register, title_of
 from movi.errors import UserError
+from movi.runs.config import Config
 from movi.targets import AVI, Algorithm, Target, greedy_value, momentum
-from movi.training.config import Config
 
 
 def half(values, a, r, discount, v, beta):
@@ -40,6 +40,8 @@ def test_the_registry_has_what_the_paper_and_its_conclusion_name():
         "qr-dqn",
         "momentum-c51",
         "momentum-qr-dqn",
+        "sac",
+        "momentum-sac",
     ]
     assert {name: title_of(name) for name in names()[:4]} == {
         "dqn": "DQN",
@@ -52,8 +54,10 @@ def test_the_registry_has_what_the_paper_and_its_conclusion_name():
 def test_whether_beta_matters_is_the_same_in_the_options_and_in_the_algorithm():
     for name in names():
         own = options_of(name)
-        assert own.algorithm().uses_beta == (own.beta_of(100) is not None), name
-        assert own.algorithm().preference == ("h" if name.startswith("momentum") else "q")
+        method = own.method("squared", None)
+        assert method.uses_beta == (own.beta_of(100) is not None), name
+        policy = "actor" if name.endswith("sac") else "h" if "momentum" in name else "q"
+        assert method.acts_on == policy
 
 
 def test_the_defaults_are_the_published_ones():

@@ -23,7 +23,7 @@ from movi.transitions import Transition
 
 STATES, ACTIONS, GAMMA, ITERATIONS = 30, 4, 0.9, 60
 CASES = [
-    *((name, {}) for name in names() if not name.endswith(("c51", "qr-dqn"))),
+    *((name, {}) for name in names() if not name.endswith(("c51", "qr-dqn", "sac"))),
     ("deep-sql", {"sign": "printed"}),
     ("deep-dpp", {"eta": 5.0}),
     ("deep-dpp", {"eta": 5.0, "form": "boltzmann"}),
@@ -33,10 +33,16 @@ CASES = [
 
 
 class OneHotLinear(nn.Module):
+    """A table; of values of several entries if it begins with one that has them."""
+
+    begin: tuple = ()
+
     @nn.compact
     def __call__(self, s):
-        x = jax.nn.one_hot(s, STATES)
-        return nn.Dense(ACTIONS, use_bias=False, kernel_init=nn.initializers.zeros)(x)
+        first = jnp.asarray(self.begin) if self.begin else jnp.zeros(1)
+        table = self.param("table", lambda key: jnp.tile(first, (STATES, ACTIONS, 1)))
+        found = table[s]
+        return found if self.begin else found[..., 0]
 
 
 def samples():
@@ -49,16 +55,58 @@ def samples():
     return mdp, np.take_along_axis(every, index[..., None], -1)[..., 0]
 
 
+def onto_targets(pairs):
+    """Moves a table of logits onto the targets of its cross-entropy.
+
+    A mean over B examples has the gradient (p − y)/B by the logits of each, whence y.
+    """
+
+    def update(gradients, state, params):
+        def change(g, logits):
+            y = jax.nn.softmax(logits) - pairs * g
+            return jnp.log(jnp.maximum(y, 1e-30)) - logits
+
+        return jax.tree.map(change, gradients, params), state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
 @pytest.mark.parametrize(("name", "options"), CASES, ids=lambda x: x if isinstance(x, str) else "")
 def test_a_one_hot_linear_learner_is_the_tabular_sampled_scheme(name, options):
+    algorithm = options_of(name, options).algorithm()
+    rate = optax.sgd(STATES * ACTIONS / 2)
+
+    def check(found, expected):
+        scale = max(1, np.abs(expected).max())
+        np.testing.assert_allclose(found[..., 0], expected, rtol=2e-5, atol=2e-5 * scale)
+
+    tables = compare(algorithm, OneHotLinear(), rate, ITERATIONS, check)
+    assert np.abs(tables["q"][0]).max() > 1
+
+
+@pytest.mark.parametrize("name", ["c51", "momentum-c51"])
+def test_a_one_hot_learner_of_distributions_is_the_tabular_categorical_scheme(name):
+    algorithm = options_of(name, {"atoms": 21, "v_min": -10.0, "v_max": 10.0}).algorithm()
+    begin = tuple(np.log(np.maximum(algorithm.kind("q").zero(), 1e-30)).tolist())
+
+    def check(found, expected):
+        assert expected.shape == (STATES, ACTIONS, 21)
+        np.testing.assert_allclose(jax.nn.softmax(found), expected, atol=1e-4)
+
+    tables = compare(algorithm, OneHotLinear(begin), onto_targets(STATES * ACTIONS), 25, check)
+    spread = tables["q"][0].max(-1)
+    assert spread.max() < 0.9  # no atom has it all
+
+
+def compare(algorithm, network, optimiser, iterations, check):
+    """Both, iteration by iteration; the tables in the end."""
     mdp, successors = samples()
     pairs = STATES * ACTIONS
-    algorithm = options_of(name, options).algorithm()
     scheme = Scheme(algorithm, Mean())
     learner = make_learner(
         regression(algorithm, loss="squared", shared_batch=True),
-        OneHotLinear(),
-        optax.sgd(pairs / 2),
+        network,
+        optimiser,
         Spaces(ObservationSpace((), "int32", STATES), ACTIONS),
         beta=scheme.rate,
     )
@@ -70,7 +118,7 @@ def test_a_one_hot_linear_learner_is_the_tabular_sampled_scheme(name, options):
             lambda tables, s2, k: iterate(scheme, tables, from_samples(s2[None]), device, k)
         )
     s, a = (x.reshape(1, -1) for x in np.divmod(np.arange(pairs), ACTIONS))
-    for k in range(1, ITERATIONS + 1):
+    for k in range(1, iterations + 1):
         batch = Transition(
             observation=s.astype(np.int32),
             action=a.astype(np.int32),
@@ -81,12 +129,6 @@ def test_a_one_hot_linear_learner_is_the_tabular_sampled_scheme(name, options):
         state = update(state, batch, k)
         with jax.enable_x64(True):
             tables = iteration(tables, jnp.asarray(successors[k - 1]), k)
-        for network in algorithm.targets:
-            expected = np.asarray(tables[network][0])
-            np.testing.assert_allclose(
-                state.online[network]["Dense_0"]["kernel"],
-                expected,
-                rtol=2e-5,
-                atol=2e-5 * max(1, np.abs(expected).max()),
-            )
-    assert np.abs(tables["q"][0]).max() > 1
+        for name in algorithm.targets:
+            check(state.online[name]["table"], np.asarray(tables[name][0]))
+    return {name: np.asarray(table) for name, table in tables.items()}

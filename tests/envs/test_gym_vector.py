@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from movi.envs import GymnasiumVector, make_gymnasium
 from movi.envs.gym_vector import spaces_of
 from movi.errors import UserError
-from movi.spaces import ObservationSpace, Spaces
+from movi.spaces import Box, ObservationSpace, Spaces
 from tests.training.diagnostics import MODES, Scripted, scripted
 
 
@@ -139,12 +139,65 @@ def test_spaces_become_plain_data():
     assert spaces_of(gym.spaces.MultiBinary(7), discrete(2), "x").observation == ObservationSpace(
         (7,), "int8"
     )
+    arm = box(np.array([[-1.0, 0.0]]), np.array([[2.0, 0.5]]), dtype=np.float64)
+    assert spaces_of(box(0, 1, (2,)), arm, "x").actions == Box((-1.0, 0.0), (2.0, 0.5), (1, 2))
+
+
+class Arm(gym.Env):
+    """Sees the action that reached it, a matrix; its episodes have four steps."""
+
+    observation_space = gym.spaces.Box(-9, 9, (4,), np.float64)
+    action_space = gym.spaces.Box(np.float32([[-2.0], [0.0]]), np.float32([[2.0], [1.0]]))
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t, self.drift = 0, self.np_random.normal()
+        return np.array([0, 0, 0, self.drift]), {}
+
+    def step(self, action):
+        assert action.shape == (2, 1)
+        assert self.action_space.contains(action)
+        self.t += 1
+        seen = np.array([*action.ravel(), self.t, self.drift])
+        return seen, float(action.sum()), False, self.t == 4, {}
+
+
+def arms(n, mode=AutoresetMode.DISABLED):
+    return GymnasiumVector(SyncVectorEnv([Arm] * n, autoreset_mode=mode))
+
+
+@pytest.mark.parametrize("mode", list(AutoresetMode))
+def test_actions_in_the_unit_box_reach_the_environment_rescaled_and_shaped(mode):
+    environment = arms(2, mode)
+    environment.reset([0, 1])
+    outcome = environment.step(np.array([[-1, 1], [0.5, -0.5]], np.float32))
+    np.testing.assert_allclose(outcome.next_observation[:, :2], [[-2, 1], [1, 0.25]])
+    np.testing.assert_allclose(outcome.reward, [-1, 1.25])
+    beyond = environment.step(np.array([[3, -3], [0, 0]], np.float32))
+    np.testing.assert_allclose(beyond.next_observation[0, :2], [2, 0])
+    for _ in range(3):
+        outcome = environment.step(np.zeros((2, 2), np.float32))
+    assert outcome.observation.shape == (2, 4)
+
+
+@pytest.mark.parametrize("steps", [0, 3, 4, 9])
+def test_environments_with_a_box_of_actions_are_restored_in_mid_episode(steps):
+    rng = np.random.default_rng(0)
+    one, other = arms(2), arms(2)
+    now = one.reset([5, 6])
+    for _ in range(steps):
+        now = one.step(rng.uniform(-1, 1, (2, 2)).astype(np.float32)).observation
+    np.testing.assert_array_equal(other.restore(one.snapshot()), now)
+    actions = rng.uniform(-1, 1, (2, 2)).astype(np.float32)
+    for ours, theirs in zip(one.step(actions), other.step(actions)):
+        np.testing.assert_array_equal(ours, theirs)
 
 
 @pytest.mark.parametrize(
     ("observation", "action", "found"),
     [
-        (gym.spaces.Box(0, 1, (2,)), gym.spaces.Box(0, 1, (2,)), "Box actions"),
+        (gym.spaces.Box(0, 1, (2,)), gym.spaces.Box(0, np.inf, (2,)), "unbounded Box actions"),
+        (gym.spaces.Box(0, 1, (2,)), gym.spaces.Box(0, 9, (2,), int), "integer Box actions"),
         (gym.spaces.Dict(a=gym.spaces.Discrete(2)), gym.spaces.Discrete(2), "Dict observations"),
         (gym.spaces.Text(4), gym.spaces.Discrete(2), "Text observations"),
         (gym.spaces.Box(0, 1, (2,)), gym.spaces.MultiDiscrete([2, 2]), "MultiDiscrete actions"),

@@ -9,8 +9,8 @@ import pytest
 
 from movi import cli
 from movi.agents import registry
-from movi.training.config import Config
-from movi.training.run_files import read_config
+from movi.runs.config import Config
+from movi.runs.files import read_config
 from movi.training.train import train
 from tests.training.diagnostics import DIAGNOSTICS, vector
 from tests.training.jax_diagnostics import JAX_DIAGNOSTICS

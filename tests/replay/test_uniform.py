@@ -1,13 +1,15 @@
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from movi.errors import UserError
-from movi.replay import UniformReplay
+from movi.replay import FrameReplay, UniformReplay, device, uniform
+from movi.replay import frames as frames_of
 from movi.replay.uniform import bytes_per_transition
-from movi.spaces import ObservationSpace
-from movi.transitions import Transition
+from movi.spaces import ActionFormat, ObservationSpace
+from movi.transitions import Horizon, Transition
 
 
 def numbered(k, space):
@@ -77,3 +79,33 @@ def test_a_sample_is_a_copy_that_later_additions_do_not_change():
 def test_a_replay_that_cannot_fit_is_refused_at_once_with_its_size():
     with pytest.raises(UserError, match="10,000,000,000 transitions: needs 565 TB"):
         UniformReplay(10**10, ObservationSpace((84, 84, 4), "uint8"))
+
+
+def test_actions_of_any_dtype_and_shape_are_stored_as_they_are(tmp_path):
+    """In memory, in files, inside a compiled loop and beside frames; with n steps too."""
+    space, action = ObservationSpace((2,), "float32"), ActionFormat("float32", (3,))
+    rng = np.random.default_rng(0)
+    taken = rng.uniform(-1, 1, (9, 3)).astype(np.float32)
+    stacks = ObservationSpace((2, 1), "uint8")
+    replays = [
+        UniformReplay(5, space, action=action),
+        UniformReplay(5, space, action=action, directory=tmp_path, slack=2),
+        UniformReplay(5, space, action=action, horizon=Horizon(2, 1)),
+    ]
+    frames = FrameReplay(5, stacks, action=action)
+    ring = device.empty(5, space, action)
+    for k in range(9):
+        one = numbered(k, space)._replace(action=taken[k])
+        for replay in replays:
+            replay.add(0, one, False)
+        ring = device.add(ring, jnp.int32(k % 5), one, space)
+        frames.add(0, numbered(k + 1, stacks)._replace(action=taken[k], reward=k), True)
+    words = np.arange(40, dtype=np.uint32)
+    batches = [replay.sample(words) for replay in (*replays, frames)]
+    for batch in [*batches, device.sample(ring, jnp.int32(9), jnp.asarray(words), space)]:
+        assert (batch.action.shape, batch.action.dtype) == ((40, 3), np.float32)
+    for batch in (*batches[:2], batches[3]):
+        np.testing.assert_array_equal(batch.action, taken[batch.reward.astype(int)])
+    assert device.bytes_per_transition(space, action) == 2 * 8 + 3 * 4 + 8
+    assert uniform.bytes_of(10, space, action=action) == 10 * (2 * 8 + 3 * 4 + 8)
+    assert frames_of.bytes_of(10, stacks, action=action) - frames_of.bytes_of(10, stacks) == 80

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from movi.reports.tables import Family, Measured, Member
+from movi.reports.tabular.tables import Family, Measured, Member
 
 LAMBDAS, TAUS = (0.0, 0.001, 0.01, 0.1, 1.0), (0.0, 0.001, 0.1)
 

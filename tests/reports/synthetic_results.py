@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from movi.reports.tables import (
+from movi.reports.tabular.tables import (
     ASSUMED,
     ONE_MORE,
     PRINTED,
@@ -47,13 +47,13 @@ def compare(iterations: int = 10_000, seed: int = 0) -> Compare:
 def assumption(largest: int = 200, seed: int = 0) -> Assumption:
     rng = np.random.default_rng(seed)
     n = np.arange(1.0, largest + 1)
-    mean, std, settled = {}, {}, {}
+    mean, std, proven = {}, {}, {}
     for steps, scale in {0: 1.9, 1: 1.1, 2: 0.75, 5: 0.5, 10: 0.42}.items():
         wobble = np.exp(np.cumsum(0.004 * rng.standard_normal(n.size)))
         mean[steps] = scale / np.sqrt(n) * wobble
         std[steps] = 0.25 * scale / np.sqrt(n) * wobble**2
-        settled[steps] = 1 / (1 + steps)
-    return Assumption(n, mean, std, settled)
+        proven[steps] = 1 / (1 + steps)
+    return Assumption(n, mean, std, proven)
 
 
 def assumptions(largest: int = 200) -> Assumptions:
@@ -122,7 +122,7 @@ def write_compare(path: Path, data: Compare) -> None:
 
 def write_assumption(path: Path, data: Assumptions) -> None:
     rows: list[list[object]] = [
-        [*product, j, steps, int(n), part.mean[steps][i], part.std[steps][i], part.settled[steps]]
+        [*product, j, steps, int(n), part.mean[steps][i], part.std[steps][i], part.proven[steps]]
         for product, own in data.parts.items()
         for j, part in own.items()
         for steps in part.mean

@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from movi.games import GAMES
-from movi.training.config import Config
-from movi.training.presets import preset_fields
+from movi.runs.config import Config
+from movi.runs.presets import preset_fields
 
 ITERATIONS = 20
 SEEDS = 5
@@ -75,7 +75,8 @@ def write_run(
     state = {"status": status, "step": last if step is None else step, "message": ""}
     (path / "status.json").write_text(json.dumps(state))
     if evaluation is not None:
-        (path / "evaluation.json").write_text(json.dumps({"episodes": 10, "mean": evaluation}))
+        played = {"mean": evaluation, "std": 0.0, "returns": [evaluation] * 2, "lengths": [9, 9]}
+        (path / "evaluation.json").write_text(json.dumps({"episodes": 2, **played}))
     return path
 
 

@@ -11,7 +11,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from scipy.stats import bootstrap, trim_mean
-from synthetic_runs import LEVELS, MOMENTUM, SEEDS, SPREADS, area, scores_of
 
 from movi.errors import UserError
 from movi.games import GAMES
@@ -23,6 +22,7 @@ from movi.reports.statistics import (
     mean_and_deviation,
     probability_of_improvement,
 )
+from tests.reports.synthetic_runs import LEVELS, MOMENTUM, SEEDS, SPREADS, area, scores_of
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "dopamine_dqn_20games.csv"
 NAN = math.nan

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from movi.cli import main
-from movi.sweeps.files import read_sweep, run_directory
+from movi.runs.files import read_metrics
+from movi.runs.sweep import read_sweep, run_directory
 from movi.sweeps.named import NAMED
-from movi.training.run_files import read_metrics
 from movi.training.train import train
 from tests.sweeps.sweep_processes import (
     TOML,
@@ -73,7 +73,7 @@ def test_a_sweep_leaves_one_ordinary_run_directory_per_run(undisturbed):
     out, said = undisturbed
     assert "runs         4 (2 cells)" in said
     assert "(3/3)" in said  # the seeds of a cell of gymnax go together
-    sweep = read_sweep(out).sweep
+    sweep = read_sweep(out)
     for cell in sweep.cells:
         for seed in cell.seeds:
             run = run_directory(out, cell, seed)
@@ -99,7 +99,7 @@ def test_a_sweep_leaves_one_ordinary_run_directory_per_run(undisturbed):
 
 def test_a_run_of_a_sweep_is_the_run_of_its_config(undisturbed, tmp_path):
     out, _ = undisturbed
-    cell = read_sweep(out).sweep.cells[1]
+    cell = read_sweep(out).cells[1]
     assert cell.env == "CartPole-v1"
     train(cell.config_of(1), tmp_path / "single")
     for name in ("config.json", "metrics.jsonl", "evaluation.json", "agent.safetensors"):
@@ -107,12 +107,13 @@ def test_a_run_of_a_sweep_is_the_run_of_its_config(undisturbed, tmp_path):
         assert single == (run_directory(out, cell, 1) / name).read_bytes(), name
 
 
-def test_a_complete_sweep_is_not_repeated(undisturbed, movi):
+def test_a_complete_sweep_is_not_repeated(undisturbed, capsys):
     out, _ = undisturbed
     before = fingerprint(out)
-    done = movi("sweep", out.parent / "mine.toml", "--out", out)
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "4, all complete" in done.stdout
+    assert main(["sweep", str(out.parent / "mine.toml"), "--out", str(out)]) == 0
+    said = capsys.readouterr()
+    assert "4, all complete" in said.out
+    assert said.err == ""
     assert fingerprint(out) == before
 
 
@@ -125,15 +126,15 @@ def test_a_complete_sweep_is_not_repeated(undisturbed, movi):
     ],
 )
 def test_a_changed_matrix_is_refused_with_the_difference(
-    undisturbed, movi, tmp_path, old, new, says
+    undisturbed, capsys, tmp_path, old, new, says
 ):
     out, _ = undisturbed
     before = results(out)
     (tmp_path / "mine.toml").write_text(TOML.replace(old, new))
-    done = movi("sweep", "mine.toml", "--out", out)
-    assert done.returncode == 2
-    assert says in done.stderr
-    assert done.stderr.count("\n") == 1
+    assert main(["sweep", str(tmp_path / "mine.toml"), "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.count("\n") == 1
     assert results(out) == before
 
 
@@ -263,15 +264,16 @@ def test_mistakes_are_one_line_and_nothing_is_written(tmp_path, monkeypatch, cap
     assert sorted(tmp_path.rglob("*")) == before
 
 
-def test_a_dry_run_prints_the_matrix_and_writes_nothing(movi, tmp_path):
+def test_a_dry_run_prints_the_matrix_and_writes_nothing(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(TOML)
-    done = movi("sweep", "mine.toml", "--out", "out", "--dry-run")
-    assert done.returncode == 0, done.stderr
-    assert "task         gymnax/CartPole-v1 momentum β=0.5, seeds 0, 1: 2,000 steps" in done.stdout
-    assert "task         CartPole-v1 momentum β=0.5, seed 1: 2,000 steps" in done.stdout
-    assert "steps        8,000 to do" in done.stdout
+    assert main(["sweep", "mine.toml", "--out", "out", "--dry-run"]) == 0
+    said = capsys.readouterr().out
+    assert "task         gymnax/CartPole-v1 momentum β=0.5, seeds 0, 1: 2,000 steps" in said
+    assert "task         CartPole-v1 momentum β=0.5, seed 1: 2,000 steps" in said
+    assert "steps        8,000 to do" in said
     # 500 transitions of 44 bytes; in files 2 × 300 more, each with a checksum of 4
-    assert "replay of at most 52.8 kB per run" in done.stdout
+    assert "replay of at most 52.8 kB per run" in said
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.toml"]
 
 
@@ -281,7 +283,7 @@ def test_every_named_sweep_runs_at_its_quick_scale(movi, tmp_path, name):
     done = movi("sweep", name, "--scale", "quick", "--out", "out", seconds=1500)
     assert done.returncode == 0, done.stderr
     assert "its numbers mean nothing" in done.stdout
-    sweep = read_sweep(tmp_path / "out").sweep
+    sweep = read_sweep(tmp_path / "out")
     assert sweep.scale == "quick"
     for cell in sweep.cells:
         for seed in cell.seeds:

@@ -1,5 +1,6 @@
 """The matrix of a sweep: which runs there are, where they go, and what their configs say."""
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -8,9 +9,11 @@ from hypothesis import strategies as st
 
 from movi.errors import UserError
 from movi.games import GAMES
-from movi.sweeps.matrix import Variant, cross, difference, jobs_of, slug
+from movi.runs.presets import preset_fields
+from movi.runs.sweep import difference, slug
+from movi.sweeps.jobs import jobs_of
+from movi.sweeps.matrix import Variant, cross, read_sweep_file
 from movi.sweeps.named import NAMED, SCALES, named_sweep
-from movi.training.presets import preset_fields
 
 SMALL = {"steps": 300, "learning_starts": 50}
 
@@ -177,3 +180,94 @@ def test_the_difference_between_matrices_is_said():
     assert difference(small(), small(options={**SMALL, "gamma": 0.9})) == (
         "CartPole-v1 dqn: gamma 0.99 → 0.9"
     )
+
+
+TOML = """
+name = "mine"
+environments = ["CartPole-v1", "MinAtar/Breakout"]
+algorithms = [
+    "dqn",
+    {algorithm = "momentum-dqn", label = "momentum β=0.5", beta_schedule = "constant", beta = 0.5},
+    {algorithm = "dqn", label = "dqn (modern)", preset = "modern"},
+]
+seeds = 3
+
+[config]
+steps = 5000
+"""
+
+
+def test_a_file_of_ones_own_is_the_matrix_it_says(tmp_path):
+    file = tmp_path / "some.toml"
+    file.write_text(TOML)
+    expected = cross(
+        "mine",
+        ["CartPole-v1", "MinAtar/Breakout"],
+        [
+            Variant("dqn"),
+            Variant(
+                "momentum-dqn",
+                "momentum β=0.5",
+                options=(("beta_schedule", "constant"), ("beta", 0.5)),
+            ),
+            Variant("dqn", "dqn (modern)", "modern"),
+        ],
+        [0, 1, 2],
+        options={"steps": 5000},
+    )
+    assert read_sweep_file(file) == expected
+    assert expected.runs == 18
+
+
+def test_json_means_the_same_as_toml(tmp_path):
+    data = {"environments": ["CartPole-v1"], "algorithms": ["dqn"], "seeds": [4, 7]}
+    (tmp_path / "one.json").write_text(json.dumps(data))
+    (tmp_path / "one.toml").write_text(
+        'environments = ["CartPole-v1"]\nalgorithms = ["dqn"]\nseeds = [4, 7]\n'
+    )
+    one, other = (read_sweep_file(tmp_path / f"one.{kind}") for kind in ("json", "toml"))
+    assert one == other
+    assert one.name == "one"
+    assert difference(one, other) == ""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("seeds = 3", "", "no seeds"),
+        ("seeds = 3", "seeds = 0", "seeds: 0"),
+        ("seeds = 3", "seeds = [1.5]", "seeds: 1.5"),
+        ("seeds = 3", 'seeds = "many"', "seeds: 'many'"),
+        ("seeds = 3", "seeds = 3\nsteps = 4", "unknown: steps"),
+        ("seeds = 3", "seeds = [", "cannot be read as TOML"),
+        ('name = "mine"', "name = 7", "name: 7"),
+        ('name = "mine"', 'preset = "old"', "preset: 'old'"),
+        ('["CartPole-v1", "MinAtar/Breakout"]', '"CartPole-v1"', "expected a list"),
+        ('["CartPole-v1", "MinAtar/Breakout"]', "[1]", "environments: 1"),
+        ("steps = 5000", "seed = 4", "seed"),
+        ("steps = 5000", "steps = 1.5", "steps: 1.5"),
+        ("beta = 0.5", "beta = 1.5", "beta: 1.5"),
+        ("beta = 0.5", "bta = 0.5", "bta"),
+        ('algorithm = "dqn", label', "label", "no algorithm"),
+    ],
+)
+def test_a_mistake_in_a_file_of_ones_own_is_one_clear_line(tmp_path, old, new, says):
+    assert old in TOML
+    file = tmp_path / "some.toml"
+    file.write_text(TOML.replace(old, new))
+    with pytest.raises(UserError) as error:
+        read_sweep_file(file)
+    assert str(error.value).startswith(str(file))
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path):
+    (tmp_path / "binary.toml").write_bytes(b"\xff\xfe\x00")
+    for name, says in [
+        ("missing.toml", "No such file"),
+        ("binary.toml", "UTF-8"),
+        ("a.yaml", ".toml"),
+    ]:
+        with pytest.raises(UserError, match=says):
+            read_sweep_file(tmp_path / name)

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("ray")
 
 from movi.cli import main
-from movi.sweeps.files import read_sweep
+from movi.runs.sweep import read_sweep
 from tests.sweeps.sweep_processes import (
     TOML,
     descendants,
@@ -173,4 +173,4 @@ def test_a_cluster_that_loses_a_node_loses_nothing_and_repeats_nothing(ray_envir
     starts = [log.read_text().count("(process ") for log in out.glob("logs/**/*.txt")]
     assert sorted(starts)[-1] == 2
     assert sorted(starts)[:-1] == [1] * (len(starts) - 1)
-    assert read_sweep(out).sweep == read_sweep(tmp_path / "alone").sweep
+    assert read_sweep(out) == read_sweep(tmp_path / "alone")

@@ -3,14 +3,15 @@
 import json
 import os
 import time
+from contextlib import closing
 
 import pytest
 
 from movi.cli import main
-from movi.errors import UserError
-from movi.sweeps.files import log_file, progress_file, run_directory, write_sweep
-from movi.sweeps.lock import is_locked, locked
-from movi.sweeps.matrix import Variant, cross, jobs_of
+from movi.runs.lock import SWEEP_LOCK, Lock
+from movi.runs.sweep import run_directory, write_sweep
+from movi.sweeps.jobs import jobs_of
+from movi.sweeps.matrix import Variant, cross
 from movi.sweeps.progress import Progress, read_sign
 from movi.sweeps.status import overview, summary
 
@@ -25,8 +26,12 @@ SWEEP = cross(
 
 @pytest.fixture
 def sweep(tmp_path):
-    write_sweep(tmp_path, SWEEP, "movi sweep mine.toml")
+    write_sweep(tmp_path, SWEEP)
     return tmp_path
+
+
+def locked(directory):
+    return closing(Lock(directory / SWEEP_LOCK, "sweep"))
 
 
 def put_run(directory, index, seed, status=None, rows=()):
@@ -42,7 +47,7 @@ def put_run(directory, index, seed, status=None, rows=()):
 
 def put_sign(directory, index, seed, age=0.0, **changes):
     job = next(j for j in jobs_of(SWEEP) if (j.index, j.seeds[0]) == (index, seed))
-    file = progress_file(directory, job)
+    file = job.progress(directory)
     file.parent.mkdir(parents=True, exist_ok=True)
     data = {
         "state": "running",
@@ -133,15 +138,15 @@ def test_the_progress_of_a_group_is_that_of_each_of_its_runs(tmp_path):
 
     cell = replace(SWEEP.cells[0], together=4)
     group = replace(SWEEP, cells=(cell,))
-    write_sweep(tmp_path, group, "")
+    write_sweep(tmp_path, group)
     (job,) = jobs_of(group)
-    assert str(log_file(tmp_path, job).relative_to(tmp_path)) == "logs/CartPole-v1/dqn/seed-0.txt"
-    with Progress(progress_file(tmp_path, job)) as progress:
+    assert str(job.log(tmp_path).relative_to(tmp_path)) == "logs/CartPole-v1/dqn/seed-0.txt"
+    with Progress(job.progress(tmp_path)) as progress:
         progress.reach(123)
         progress._write()
         assert [(run.state, run.step) for run in overview(tmp_path).runs] == [("running", 123)] * 4
-    sign = read_sign(progress_file(tmp_path, job))
-    assert (sign.state, sign.step, sign.fresh) == ("stopped", 123, True)
+    sign, fresh = read_sign(job.progress(tmp_path))
+    assert (sign.state, sign.step, fresh) == ("stopped", 123, True)
     assert [run.state for run in overview(tmp_path).runs] == ["waiting"] * 4
 
 
@@ -209,12 +214,3 @@ def test_watching_ends_when_all_runs_have_ended(sweep, capsys):
             put_run(sweep, index, seed, {"status": "finished", "step": 1000, "message": ""})
     assert main(["status", str(sweep), "--watch"]) == 0
     assert "8 runs: 8 finished" in capsys.readouterr().out
-
-
-def test_a_sweep_is_worked_on_by_one(sweep):
-    assert not is_locked(sweep)
-    with locked(sweep):
-        assert is_locked(sweep)
-        with pytest.raises(UserError, match="another movi sweep works on"), locked(sweep):
-            pass
-    assert not is_locked(sweep)

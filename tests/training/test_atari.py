@@ -13,10 +13,10 @@ from movi.agents.options import MomentumDQN
 from movi.cli import main, parse
 from movi.envs import make_atari
 from movi.replay import FrameReplay, UniformReplay
+from movi.runs.config import Config
+from movi.runs.presets import preset_fields
 from movi.spaces import ObservationSpace
 from movi.sweeps.named import named_sweep
-from movi.training.config import Config
-from movi.training.presets import preset_fields
 from movi.training.train import train
 
 ATARI = ObservationSpace((4, 84, 84), "uint8")

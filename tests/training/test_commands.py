@@ -92,7 +92,7 @@ def test_a_video_that_ffmpeg_cannot_write_is_one_line_and_no_file(
 
 
 def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
-    from movi.training.run_files import read_config
+    from movi.runs.files import read_config
 
     words = [*SHORT, "--preset", "paper", "--replay-capacity", "500", "--batch-size", "8"]
     assert (
@@ -156,7 +156,7 @@ def test_help_and_import_are_quick_and_load_no_heavy_part(words):
 def test_the_help_of_train_says_every_fields_meaning_and_paper_value(capsys):
     from dataclasses import fields
 
-    from movi.training.config import Config
+    from movi.runs.config import Config
 
     with pytest.raises(SystemExit):
         main(["train", "--help"])

@@ -11,10 +11,10 @@ from movi.envs.gymnax_env import make_gymnax
 from movi.envs.jax_env import HostedEnvironment
 from movi.envs.make import make_environment
 from movi.errors import UserError
-from movi.training.config import Config
+from movi.runs.config import Config
+from movi.runs.files import read_evaluations
 from movi.training.drive import evaluation_due
 from movi.training.evaluation import evaluate
-from movi.training.run_files import read_evaluations
 from movi.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, vector
 from tests.training.test_kills import TINY

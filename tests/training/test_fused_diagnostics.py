@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from movi.training.config import Config
+from movi.runs.config import Config
 from movi.training.train import train
 from tests.training.jax_diagnostics import JAX_DIAGNOSTICS, one_state
 from tests.training.test_diagnostics import SETTINGS, algorithms, check_learned

@@ -10,10 +10,10 @@ import pytest
 from movi import cli
 from movi.agents import load
 from movi.errors import UserError
-from movi.training.config import Config
+from movi.runs.config import Config
+from movi.runs.files import read_config, read_metrics
+from movi.runs.presets import preset_fields
 from movi.training.loop import Watcher
-from movi.training.presets import preset_fields
-from movi.training.run_files import read_config, read_metrics
 from movi.training.train import train, train_seeds
 from tests.training.jax_diagnostics import CONSTANT, episodic, zero
 

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from movi.envs import Outcome
+from movi.runs.config import Config
 from movi.spaces import ObservationSpace, Spaces
-from movi.training.config import Config
 from movi.training.draws import ACTING, SAMPLING, Draws, bits, env_seeds, key_of
 from movi.training.host_loop import HostLoop
 from movi.training.train import train
@@ -125,7 +125,7 @@ def test_within_a_step_the_order_is_store_update_sync_act(monkeypatch):
 
 
 def test_paper_counts_over_fifty_thousand_steps(monkeypatch):
-    from movi.training.presets import preset_fields
+    from movi.runs.presets import preset_fields
 
     recorder = Recorder()
     fields = {k: v for k, v in preset_fields("paper").items() if k not in ("num_envs",)}

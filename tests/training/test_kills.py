@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 import movi
+from movi.runs.config import Config
+from movi.runs.files import read_metrics
 from movi.training.checkpoint import Checkpoints
-from movi.training.config import Config
-from movi.training.run_files import read_metrics
 
 RESULTS = (
     "metrics.jsonl",
@@ -62,6 +62,8 @@ KINDS = {
     "fused": (Config("momentum-dqn", "gymnax/CartPole-v1", **TINY), None),
     "fused, two seeds": (Config("dqn", "gymnax/CartPole-v1", num_envs=2, n_step=3, **TINY), SEEDS),
     "atari": (Config("momentum-dqn", "ALE/Breakout-v5", **ATARI), None),
+    "host, sac": (Config("momentum-sac", "Pendulum-v1", num_envs=2, **TINY), None),
+    "fused, sac": (Config("sac", "gymnax/Pendulum-v1", **TINY), None),
 }
 
 
@@ -169,7 +171,14 @@ def kill_and_compare(zygote, tmp_path, kind, kills, seed=0):
 
 @pytest.mark.parametrize(
     ("kind", "kills"),
-    [("host", 11), ("host, three environments", 3), ("fused", 3), ("fused, two seeds", 3)],
+    [
+        ("host", 9),
+        ("host, three environments", 3),
+        ("fused", 2),
+        ("fused, two seeds", 2),
+        ("host, sac", 2),
+        ("fused, sac", 2),
+    ],
 )
 def test_a_run_killed_again_and_again_equals_the_one_that_was_not(zygote, tmp_path, kind, kills):
     """Twenty kills altogether, half of them aimed at what puts files on the disk."""
@@ -185,6 +194,8 @@ def test_a_run_killed_again_and_again_equals_the_one_that_was_not(zygote, tmp_pa
         ("fused", 30),
         ("fused, two seeds", 30),
         ("atari", 10),
+        ("host, sac", 50),
+        ("fused, sac", 50),
     ],
 )
 def test_more_than_a_hundred_kills(zygote, tmp_path, kind, kills):

@@ -11,7 +11,7 @@ import movi
 
 SCRIPT = """
 import resource, sys
-from movi.training.config import Config
+from movi.runs.config import Config
 from movi.training.loop import Watcher
 from movi.training.train import train
 

@@ -15,8 +15,8 @@ import pytest
 import movi
 from movi.agents.options import MomentumDQN
 from movi.errors import UserError
-from movi.training.config import Config
-from movi.training.run_files import read_config, read_metrics
+from movi.runs.config import Config
+from movi.runs.files import read_config, read_metrics
 from movi.training.train import train
 
 OLD = Path(__file__).parent / "run_of_0_1_0"

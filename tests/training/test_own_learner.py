@@ -10,9 +10,9 @@ import pytest
 from movi.agents import registry
 from movi.agents.options import Options
 from movi.errors import UserError
+from movi.runs.config import Config
+from movi.runs.files import read_config
 from movi.targets import AVI, Algorithm, Target, greedy_value, momentum
-from movi.training.config import Config
-from movi.training.run_files import read_config
 from movi.training.train import train
 
 FIELDS = {

@@ -16,7 +16,7 @@ from movi.agents.networks import MLP
 from movi.agents.options import Options
 from movi.envs import make_environment
 from movi.errors import UserError
-from movi.training.config import Config
+from movi.runs.config import Config
 from movi.training.draws import env_seeds
 from movi.training.evaluation import EVALUATION, evaluate
 from movi.training.train import train

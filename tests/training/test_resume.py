@@ -22,11 +22,11 @@ from movi.agents.networks import MLP, ActionValues
 from movi.envs import GymnasiumVector, make_atari
 from movi.errors import Interrupted, UserError
 from movi.replay import UniformReplay
+from movi.runs.config import Config
+from movi.runs.files import read_config, read_metrics, read_status
 from movi.spaces import ObservationSpace
 from movi.training.checkpoint import Checkpoints
-from movi.training.config import Config
 from movi.training.loop import Watcher
-from movi.training.run_files import read_config, read_metrics, read_status
 from movi.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, Scripted, scripted, vector
 from tests.training.test_kills import RESULTS, TINY, assert_equal_runs
@@ -339,7 +339,7 @@ def test_one_run_directory_one_process(tmp_path):
 
 def test_a_lock_that_is_held_names_its_owner_and_a_stale_one_holds_nobody_up(tmp_path):
     script = (
-        "import sys, os, signal; from pathlib import Path; from movi.training.lock import Lock\n"
+        "import sys, os, signal; from pathlib import Path; from movi.runs.lock import Lock\n"
         "lock = Lock(Path(sys.argv[1])); print(os.getpid(), flush=True); sys.stdin.read()\n"
     )
     source = str(Path(movi_file()).parents[1])
@@ -404,7 +404,7 @@ def test_sigterm_and_sigint_end_the_command_with_their_status(tmp_path, monkeypa
     from contextlib import nullcontext
 
     killer = Kill()
-    monkeypatch.setattr(progress, "bar", lambda *_: nullcontext(killer))
+    monkeypatch.setattr(progress, "progress_bar", lambda *_: nullcontext(killer))
     handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
     out = tmp_path / "run"
     words = ["train", "momentum-dqn", "--env", "CartPole-v1", "--out", str(out)]

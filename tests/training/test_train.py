@@ -14,10 +14,10 @@ from movi.agents import Agent, NetworkSpec, make_network, save
 from movi.envs import make_gymnasium
 from movi.errors import UserError
 from movi.replay import UniformReplay
+from movi.runs.config import Config
+from movi.runs.files import read_config, read_metrics
 from movi.spaces import ObservationSpace, Spaces
-from movi.training.config import Config
 from movi.training.evaluation import evaluate
-from movi.training.run_files import read_config, read_metrics
 from movi.training.train import train
 from movi.transitions import Horizon
 from tests.training.diagnostics import MODES, OneState, Scripted, scripted, vector

@@ -19,8 +19,8 @@ import numpy as np
 import movi.envs.gym_vector
 import movi.envs.gymnax_env
 import movi.training.train
+from movi.runs.config import Config
 from movi.training.checkpoint import Checkpoints
-from movi.training.config import Config
 from movi.training.loop import Watcher
 from movi.training.train import train
 

@@ -27,7 +27,7 @@ from movi.compilation import shared
 from movi.errors import NoRoom, UserError
 from movi.files import file_to_write, write_aside, writing
 from movi.reading import checked, parsed, tensors
-from movi.spaces import Spaces
+from movi.spaces import Box, Spaces
 from movi.values import NUMBER, Value, described, kind_of
 from movi.version import __version__
 
@@ -84,6 +84,7 @@ class Agent:
 
     def values(self, observation: Any, name: str | None = None) -> np.ndarray:
         """The expected action values [A] of one observation, or [n, A] of n of them."""
+        self._check_values("values")
         single, batch = self._batch(observation)
         name = self.acts_on if name is None else name
         values_of = _values_of(self.networks[name], self.kinds.get(name, NUMBER))
@@ -95,6 +96,7 @@ class Agent:
 
         Probabilities of atoms, or quantiles; of a network of numbers the same as ``values``.
         """
+        self._check_values("distribution")
         single, batch = self._batch(observation)
         name = self.acts_on if name is None else name
         kind = self.kinds.get(name, NUMBER)
@@ -116,12 +118,18 @@ class Agent:
         return actions[0] if single else actions
 
     def act(self, observation: Any, key: Any = None) -> Any:
-        """The policy's action of one observation (an int), or of n of them (an array).
+        """The environment's own action for one observation, or for n of them (an array).
 
-        With a key, an integer or JAX's, it is drawn from a policy that is random.
+        One of a number is an int. With a key, an integer or JAX's, it is drawn from a policy that
+        is random; without, it is the best one, such as the mean.
         """
-        actions = self.actions(observation, key) + self.spaces.first_action
+        actions = self.spaces.own(self.actions(observation, key))
         return int(actions) if actions.ndim == 0 else actions
+
+    def _check_values(self, what: str) -> None:
+        """Only actions that are counted have a value each."""
+        if isinstance(self.spaces.actions, Box):
+            raise UserError(f"{what}: an agent that acts by numbers has none; expected act")
 
     def _batch(self, observation: Any) -> tuple[bool, np.ndarray]:
         space = self.spaces.observation
@@ -266,7 +274,9 @@ class _Header:
         if seen.dtype not in DTYPES:
             raise UserError(f"dtype: {seen.dtype!r}, expected one of {', '.join(DTYPES)}")
         categories = 1 if seen.categories is None else seen.categories
-        sizes = (*seen.shape, self.spaces.actions, categories)
+        actions = self.spaces.actions
+        count = actions.size if isinstance(actions, Box) else actions
+        sizes = (*seen.shape, count, categories)
         if min(sizes) < 1 or math.prod(sizes) > LARGEST_SPACE:
             raise UserError(
                 f"spaces: {sizes}, expected sizes of at least 1 and {LARGEST_SPACE:,} in all"

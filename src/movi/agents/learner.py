@@ -57,7 +57,7 @@ class Learner(NamedTuple):
         for β. ``metrics`` has each network's loss, and what the method shows.
       sync: ``sync(state) -> state``: the online networks become the newest lagged copies, and each
         older copy moves back by one; but for networks whose copies follow by Polyak averaging.
-      act: ``act(state, observations [n, ...], key=None) -> actions [n]``.
+      act: ``act(state, observations [n, ...], key=None) -> actions [n, ...]``.
       minibatches: how many minibatches an update takes.
       metrics: the names of an update's metrics, in order.
     """
@@ -284,7 +284,7 @@ def fingerprint(learner: Learner, spaces: Spaces) -> str:
     m, b = learner.minibatches, 2
     seen = jax.ShapeDtypeStruct((m, b, *shape), dtype)
     number = jax.ShapeDtypeStruct((m, b), jnp.float32)
-    action = jax.ShapeDtypeStruct((m, b), jnp.int32)
+    action = jax.ShapeDtypeStruct((m, b, *spaces.action.shape), spaces.action.dtype)
     batches = Transition(seen, action, number, number, seen)
     key = jax.eval_shape(lambda: jax.random.key(0))
     state = jax.eval_shape(learner.init, key)

@@ -88,8 +88,11 @@ class Method:
       minibatches: how many an update takes.
       shown: the names of what is logged beside the losses.
       uses_beta: whether anything depends on β.
-      acts_on: the network whose values the policy compares.
+      acts_on: the network that the policy reads.
       kinds: what the values of the networks are, by name; numbers if it is not named.
+      actions: what actions the policy takes: "discrete" ones, counted from 0, or those of a "box",
+        vectors in [−1, 1].
+      rates: the step sizes of networks that have their own, by name.
     """
 
     name: str
@@ -103,6 +106,8 @@ class Method:
     uses_beta: bool = False
     acts_on: str = "q"
     kinds: Mapping[str, Value] = field(default_factory=dict)
+    actions: Literal["discrete", "box"] = "discrete"
+    rates: Mapping[str, float] = field(default_factory=dict)
 
 
 def inputs_of(

@@ -26,7 +26,7 @@ Kind = Literal["nature", "minatar", "mlp"]
 DEEPEST = 100
 COPIES = 6  # of the weights while they are trained: online, lagged, gradient, the optimiser's
 
-_glorot = nn.initializers.xavier_uniform()
+glorot = nn.initializers.xavier_uniform()
 
 
 @dataclass(frozen=True)
@@ -74,9 +74,9 @@ class Nature(nn.Module):
         layers = ((32, 8, 4), (64, 4, 2), (64, 3, 1))
         for i, (features, size, stride) in enumerate(layers):
             name = f"Conv_{i}"
-            convolution = StridedConv(features, size, stride, self.padding, _glorot, name=name)
+            convolution = StridedConv(features, size, stride, self.padding, glorot, name=name)
             x = nn.relu(convolution(x))
-        return nn.relu(nn.Dense(512, kernel_init=_glorot)(x.reshape(x.shape[0], -1)))
+        return nn.relu(nn.Dense(512, kernel_init=glorot)(x.reshape(x.shape[0], -1)))
 
 
 class MinAtar(nn.Module):
@@ -85,9 +85,9 @@ class MinAtar(nn.Module):
     @nn.compact
     def __call__(self, x: Array) -> Array:
         """Images [B, H, W, C] or [B, C, H, W] to features [B, 128]."""
-        convolution = SlicedConv(16, (3, 3), kernel_init=_glorot, name="Conv_0")
+        convolution = SlicedConv(16, (3, 3), kernel_init=glorot, name="Conv_0")
         x = nn.relu(convolution(_image(x)))
-        dense = nn.Dense(128, kernel_init=_glorot, dot_general=dot_general)
+        dense = nn.Dense(128, kernel_init=glorot, dot_general=dot_general)
         return nn.relu(dense(x.reshape(x.shape[0], -1)))
 
 
@@ -101,7 +101,7 @@ class MLP(nn.Module):
         """Anything [B, ...], flattened, to features [B, hidden[-1]]."""
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
-            x = nn.relu(nn.Dense(width, kernel_init=_glorot)(x))
+            x = nn.relu(nn.Dense(width, kernel_init=glorot)(x))
         return x
 
 
@@ -118,7 +118,7 @@ class ActionValues(nn.Module):
     def __call__(self, observation: Array) -> Array:
         """Observations [B, ...] to outputs [B, A, *shape]."""
         features = self.torso(encode(observation, self.space))
-        outputs = nn.Dense(self.actions * math.prod(self.shape), kernel_init=_glorot)(features)
+        outputs = nn.Dense(self.actions * math.prod(self.shape), kernel_init=glorot)(features)
         return outputs.reshape(-1, self.actions, *self.shape) if self.shape else outputs
 
 
@@ -140,12 +140,15 @@ def choose_network(space: ObservationSpace) -> Kind:
     return "minatar" if min(height, width) >= 3 else "mlp"
 
 
-def _check_size(spec: NetworkSpec, spaces: Spaces, outputs: int) -> None:
-    """Raises at once if an MLP cannot fit: its description may come from a file."""
+def check_weights(spec: NetworkSpec, space: ObservationSpace, more: int, outputs: int) -> None:
+    """Raises at once if an MLP cannot fit: its description may come from a file.
+
+    It takes ``more`` numbers beside an observation.
+    """
     if len(spec.hidden) > DEEPEST:
         raise UserError(f"hidden: {len(spec.hidden)} layers, expected at most {DEEPEST}")
-    seen = spaces.observation.categories or math.prod(spaces.observation.shape)
-    widths = (seen, *spec.hidden, outputs)
+    seen = space.categories or math.prod(space.shape)
+    widths = (seen + more, *spec.hidden, outputs)
     weights = sum(a * b for a, b in itertools.pairwise(widths))
     require(f"network of {weights:,} weights", memory=COPIES * 4 * weights)
 
@@ -159,7 +162,7 @@ def make_network(spec: NetworkSpec, spaces: Spaces, value: Value = NUMBER) -> nn
             f"found observations of shape {space.shape}"
         )
     if spec.kind == "mlp":
-        _check_size(spec, spaces, spaces.actions * math.prod(value.shape))
+        check_weights(spec, space, 0, spaces.numbered * math.prod(value.shape))
     torsos: dict[str, Callable[[], nn.Module]] = {
         "nature": lambda: Nature(spec.padding),
         "minatar": MinAtar,
@@ -167,4 +170,4 @@ def make_network(spec: NetworkSpec, spaces: Spaces, value: Value = NUMBER) -> nn
     }
     if spec.kind not in torsos:
         raise UserError(f"network: {spec.kind!r}, expected one of auto, {', '.join(torsos)}")
-    return ActionValues(space, torsos[spec.kind](), spaces.actions, value.shape)
+    return ActionValues(space, torsos[spec.kind](), spaces.numbered, value.shape)

@@ -12,6 +12,8 @@ Its fields are the options: on the command line, in ``config.json`` and in a swe
 | c51, qr-dqn | q, of distributions | r + γ Z⁻(s', argmax of the mean of Z⁻(s')) | q |
 | deep-sql | q, two lagged copies | SQL's update (appendix) | q |
 | deep-dpp | q | Q⁻(s, a) + r + γ m Q⁻(s') − m Q⁻(s), m the maximum or softer | q |
+| sac | q (two critics), actor, temperature | r + γ (min Q⁻(s', a') − α ln π(a'|s')) | actor |
+| momentum-sac | the same and h, which the actor climbs | β H⁻(s, a) + (1 − β)(the same) | actor |
 """
 
 import json
@@ -24,6 +26,7 @@ from movi.schedules import Constant, Heuristic, Mean, RateUpdates, Schedule
 
 if TYPE_CHECKING:
     from movi.agents.method import Loss, Method
+    from movi.agents.sac import Averaged
     from movi.targets import Algorithm
 
 LARGEST_STEP = 2**31 - 1  # steps are int32 in compiled code
@@ -35,6 +38,8 @@ class Options:
 
     title: ClassVar[str] = ""
     """The algorithm's name in figures and tables."""
+    preset: ClassVar[str | None] = None
+    """The preset of a run that names none; None: that of its environment."""
 
     def __post_init__(self) -> None:
         """Checks every field."""
@@ -342,6 +347,92 @@ class DeepDPP(Options):
         from movi.targets import dynamic_policy_programming
 
         return dynamic_policy_programming(self.eta, self.form)
+
+
+@dataclass(frozen=True)
+class SAC(Options):
+    """Soft actor-critic (Haarnoja et al. 2018), for actions of numbers."""
+
+    title: ClassVar[str] = "SAC"
+    preset: ClassVar[str | None] = "sac"
+
+    actor_rate: float | None = None
+    """Step size of the actor (CleanRL: 0.0003); None: learning_rate, as the critics'."""
+    temperature_rate: float | None = None
+    """Step size of the temperature (CleanRL: 0.001); None: learning_rate."""
+    temperature: float | None = None
+    """α: the weight of the entropy; None: it is tuned so that the entropy is the target's."""
+    target_entropy: float | None = None
+    """The entropy that α is tuned for; None: −d for actions of d numbers."""
+    polyak: float | None = 0.005
+    """The share of a critic that enters its lagged copy at every update; None: it is copied every
+    sync_period steps."""
+    log_std: Literal["clip", "tanh"] = "clip"
+    """How ln σ of the policy is kept within its bounds (stable-baselines3: clip; CleanRL: tanh)."""
+    log_std_min: float = -20.0
+    """The least (stable-baselines3: −20; CleanRL: −5)."""
+    log_std_max: float = 2.0
+    """The largest."""
+
+    def __post_init__(self) -> None:
+        """Checks every field."""
+        super().__post_init__()
+        for name in ("actor_rate", "temperature_rate", "temperature"):
+            if getattr(self, name) is not None:
+                check_positive(name, getattr(self, name))
+        if self.polyak is not None and not 0 < self.polyak <= 1:
+            raise UserError(f"polyak: {self.polyak!r}, expected a number in (0, 1] or None")
+        if not self.log_std_min < self.log_std_max:
+            raise UserError(
+                f"log_std_min: {self.log_std_min}, expected less than log_std_max "
+                f"({self.log_std_max})"
+            )
+
+    def method(self, loss: "Loss", reward_clip: float | None) -> "Method":
+        """How networks learn it."""
+        return self._soft("sac", None, loss, reward_clip)
+
+    def _soft(
+        self, name: str, momentum: "Averaged | None", loss: "Loss", reward_clip: float | None
+    ) -> "Method":
+        from movi.agents.sac import Settings, soft_actor_critic
+
+        rates = {"actor": self.actor_rate, "temperature": self.temperature_rate}
+        return soft_actor_critic(
+            name,
+            Settings(
+                self.temperature,
+                self.target_entropy,
+                self.polyak,
+                self.log_std,
+                self.log_std_min,
+                self.log_std_max,
+            ),
+            momentum=momentum,
+            loss=loss,
+            reward_clip=reward_clip,
+            rates={network: rate for network, rate in rates.items() if rate is not None},
+        )
+
+
+@dataclass(frozen=True)
+class MomentumSAC(Averaging, SAC):
+    """Momentum in SAC: the actor improves against an average of what is evaluated."""
+
+    title: ClassVar[str] = "Momentum-SAC"
+
+    shared_batch: bool = False
+    """One minibatch for the critics and H instead of one each."""
+    regularised: bool = False
+    """With regularised evaluation: the target has the KL to the lagged actor too, weighted by
+    λ = α β/(1 − β)."""
+
+    def method(self, loss: "Loss", reward_clip: float | None) -> "Method":
+        """How networks learn it."""
+        from movi.agents.sac import Averaged
+
+        momentum = Averaged(self.shared_batch, self.regularised)
+        return self._soft("momentum-sac", momentum, loss, reward_clip)
 
 
 @dataclass(frozen=True)

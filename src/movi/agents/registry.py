@@ -35,6 +35,8 @@ _REGISTERED: dict[str, type[Options]] = {
     "qr-dqn": own.QRDQN,
     "momentum-c51": own.MomentumC51,
     "momentum-qr-dqn": own.MomentumQRDQN,
+    "sac": own.SAC,
+    "momentum-sac": own.MomentumSAC,
 }
 _OURS = dict(_REGISTERED)
 

@@ -1,8 +1,9 @@
-"""Any Gymnasium vector environment with discrete actions, in all its autoreset modes."""
+"""Any Gymnasium vector environment, with discrete actions or a box of them, in all its modes."""
 
+import math
 import warnings
 from array import array
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import gymnasium as gym
@@ -10,17 +11,18 @@ import numpy as np
 from gymnasium.vector import AutoresetMode
 
 from movi.envs.interface import Outcome, same_bits
-from movi.errors import UserError
+from movi.errors import MissingExtra, UserError
 from movi.modules import import_trusted, module_of
-from movi.spaces import ObservationSpace, Spaces
+from movi.spaces import Box, ObservationSpace, Spaces
 
-SUPPORTED = "supported are Box, Discrete and MultiBinary observations and Discrete actions"
+SUPPORTED = (
+    "supported are Box, Discrete and MultiBinary observations, Discrete actions and bounded Box "
+    "actions of floats"
+)
 
 
 def spaces_of(observation: gym.Space, action: gym.Space, name: str) -> Spaces:
     """The spaces as plain data, or an error that says what is supported."""
-    if not isinstance(action, gym.spaces.Discrete):
-        raise UserError(f"env: {name} has {_kind(action)} actions; {SUPPORTED}")
     if isinstance(observation, gym.spaces.Discrete):
         seen = ObservationSpace(
             (), str(observation.dtype), int(observation.n), int(observation.start)
@@ -31,7 +33,15 @@ def spaces_of(observation: gym.Space, action: gym.Space, name: str) -> Spaces:
         seen = ObservationSpace(tuple(observation.shape), str(observation.dtype))
     else:
         raise UserError(f"env: {name} has {_kind(observation)} observations; {SUPPORTED}")
-    return Spaces(seen, int(action.n), int(action.start))
+    if isinstance(action, gym.spaces.Discrete):
+        return Spaces(seen, int(action.n), int(action.start))
+    if not isinstance(action, gym.spaces.Box):
+        raise UserError(f"env: {name} has {_kind(action)} actions; {SUPPORTED}")
+    if not action.is_bounded() or np.dtype(action.dtype).kind != "f":
+        kind = "integer" if action.is_bounded() else "unbounded"
+        raise UserError(f"env: {name} has {kind} Box actions; {SUPPORTED}")
+    low, high = (tuple(map(float, bound.ravel())) for bound in (action.low, action.high))
+    return Spaces(seen, Box(low, high, tuple(action.shape)))
 
 
 def _kind(space: gym.Space) -> str:
@@ -78,7 +88,11 @@ class GymnasiumVector:
         self._all = np.ones(self.num_envs, bool)
         self._seeds = [0] * self.num_envs
         self._seeded = [0] * self.num_envs  # how many seeds each was given after its first
-        self._taken = [array("i") for _ in range(self.num_envs)]  # actions since the last seed
+        # Actions since the last seed, as many numbers as each has.
+        boxed = isinstance(self.spaces.actions, Box)
+        self._taken = [array("f" if boxed else "i") for _ in range(self.num_envs)]
+        self._note: Callable[[Any, Any], None] = array.extend if boxed else array.append
+        self._width = math.prod(self.spaces.action.shape)
         self._rewards = np.zeros(self.num_envs)  # their sum
         self._observation = np.zeros(0)
 
@@ -100,7 +114,7 @@ class GymnasiumVector:
         return self._observation
 
     def step(self, actions: np.ndarray) -> Outcome:
-        """Takes the actions, counted from 0."""
+        """Takes the actions, counted from 0 or in [−1, 1]."""
         observation, reward, terminated, truncated, info = self._play(actions)
         valid = ~self._resetting if self._any_resetting else self._all
         ended = (terminated | truncated) & valid
@@ -108,12 +122,12 @@ class GymnasiumVector:
         self._any_resetting = False
         if self._mode == AutoresetMode.DISABLED:
             for taken, action in zip(self._taken, actions.tolist()):
-                taken.append(action)
+                self._note(taken, action)
             self._rewards += reward
         if ended.any():
             if self._mode == AutoresetMode.NEXT_STEP:
                 if ended.all():
-                    observation = self._own(self._env.step(self._dummy())[0])
+                    observation = self._own(self._env.step(self.spaces.own(self._any_actions()))[0])
                 else:
                     self._resetting, self._any_resetting = ended, True
             elif self._mode == AutoresetMode.SAME_STEP:
@@ -129,11 +143,12 @@ class GymnasiumVector:
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """The seeds, the actions since, what they earned and what is seen now."""
+        dtype, width = self.spaces.action.dtype, self._width
         return {
             "seeds": np.array(self._seeds, np.uint64),
             "seeded": np.array(self._seeded, np.int64),
-            "lengths": np.array([len(taken) for taken in self._taken], np.int64),
-            "actions": np.concatenate([np.array(taken, np.int32) for taken in self._taken]),
+            "lengths": np.array([len(taken) // width for taken in self._taken], np.int64),
+            "actions": np.concatenate([np.array(taken, dtype) for taken in self._taken]),
             "rewards": self._rewards,
             "observation": self._observation,
         }
@@ -150,7 +165,8 @@ class GymnasiumVector:
         self.reset(snapshot["seeds"].tolist())
         self._seeded = [int(count) for count in snapshot["seeded"]]
         lengths = snapshot["lengths"].astype(np.int64)
-        logs = np.split(snapshot["actions"], np.cumsum(lengths)[:-1])
+        taken = snapshot["actions"].reshape(-1, *self.spaces.action.shape)
+        logs = np.split(taken, np.cumsum(lengths)[:-1])
         longest = int(np.max(lengths))
         wait = longest - lengths
         self._observation = self._begin(self._all, self._episode_seeds())
@@ -161,12 +177,15 @@ class GymnasiumVector:
             if t == longest:
                 break
             begun = wait <= t
-            actions = np.array([log[t - w] if t >= w else 0 for log, w in zip(logs, wait)])
+            actions = self._any_actions()
+            for i, (log, w) in enumerate(zip(logs, wait)):
+                if t >= w:
+                    actions[i] = log[t - w]
             self._observation, reward, terminated, truncated, _ = self._play(actions)
             self._rewards += np.where(begun, reward, 0.0)
             ended = terminated | truncated
             for i in np.flatnonzero(begun).tolist():
-                self._taken[i].append(int(actions[i]))
+                self._note(self._taken[i], actions[i].tolist())
             if ended.any():
                 self._observation = self._begin(ended, None)
         known = same_bits(self._observation, snapshot["observation"])
@@ -183,14 +202,17 @@ class GymnasiumVector:
 
     def _play(self, actions: np.ndarray) -> tuple[Any, ...]:
         """One step of the vector environment, in our types."""
-        raw, reward, terminated, truncated, info = self._env.step(
-            np.asarray(actions, np.int64) + self.spaces.first_action
-        )
+        raw, reward, terminated, truncated, info = self._env.step(self.spaces.own(actions))
         return self._own(raw), np.asarray(reward, np.float64), terminated, truncated, info
+
+    def _any_actions(self) -> np.ndarray:
+        dtype, shape = self.spaces.action
+        return np.zeros((self.num_envs, *shape), dtype)
 
     def _next(self, ended: np.ndarray) -> np.ndarray:
         """Starts the next episode where one ended, with a new seed if it is time for one."""
-        fresh = np.array([len(taken) >= max(1, self.seed_after) for taken in self._taken]) & ended
+        least = max(1, self.seed_after) * self._width
+        fresh = np.array([len(taken) >= least for taken in self._taken]) & ended
         observation = self._observation
         if (ended & ~fresh).any():
             observation = self._begin(ended & ~fresh, None)
@@ -213,9 +235,6 @@ class GymnasiumVector:
     def _own(self, observation: Any) -> np.ndarray:
         """A copy that the environment will not write to, in the space's dtype."""
         return np.array(observation, dtype=self.spaces.observation.dtype)
-
-    def _dummy(self) -> np.ndarray:
-        return np.full(self.num_envs, self.spaces.first_action, np.int64)
 
     def _final(self, info: dict[str, Any], i: int) -> np.ndarray:
         if "final_obs" not in info:
@@ -290,6 +309,10 @@ def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> g
     try:
         with warnings.catch_warnings(record=True) as said:
             env = gym.make(env_id, **kwargs)
+    except gym.error.DependencyNotInstalled as error:
+        if "mujoco" in str(error):
+            raise MissingExtra(f"env: {env_id!r}", "mujoco") from None
+        raise UserError(f"env: {env_id!r} cannot be made: {error}") from None
     except (gym.error.Error, ImportError, TypeError) as error:
         line = " ".join(str(error).split())
         raise UserError(f"env: {env_id!r} cannot be made: {line}") from None

@@ -21,7 +21,7 @@ import numpy as np
 from movi.compilation import shared
 from movi.envs.jax_env import JaxEnvironment, JaxOutcome, State, settled
 from movi.errors import MissingExtra, UserError
-from movi.spaces import ObservationSpace, Spaces
+from movi.spaces import Box, ObservationSpace, Spaces
 
 MINATAR = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
 STICKY = 0.1
@@ -73,22 +73,20 @@ def _adapted(
 
     With ``timer_ends`` the limit of steps belongs to the game: reaching it terminates.
     """
-    actions = env.action_space(params)
-    if type(actions).__name__ != "Discrete":
-        raise UserError(
-            f"env: {env_id} has {type(actions).__name__} actions, supported are Discrete ones"
-        )
+    actions = _actions(env.action_space(params), env_id)
     seen = jax.eval_shape(lambda key: env.reset(key, params)[0], jax.random.key(0))
     if not isinstance(seen, jax.ShapeDtypeStruct):
         raise UserError(f"env: {env_id} has observations of several parts, supported are arrays")
     kept = np.dtype(dtype or seen.dtype)
-    spaces = Spaces(ObservationSpace(tuple(seen.shape), str(kept)), int(actions.n))
+    spaces = Spaces(ObservationSpace(tuple(seen.shape), str(kept)), actions)
 
     def reset(key: jax.Array) -> tuple[State, jax.Array]:
         observation, state = env.reset(key, params)
         return settled(state), observation.astype(kept)
 
     def step(key: jax.Array, state: State, action: jax.Array) -> tuple[State, JaxOutcome]:
+        if isinstance(actions, Box):
+            action = actions.rescaled(jnp, action)
         observation, new, reward, terminated, truncated, info = env.step(key, state, action, params)
         terminated, truncated = jnp.asarray(terminated, bool), jnp.asarray(truncated, bool)
         if timer_ends:
@@ -102,6 +100,20 @@ def _adapted(
         )
 
     return JaxEnvironment(spaces, reset, step)
+
+
+def _actions(space: Any, env_id: str) -> int | Box:
+    """The number of actions, or their bounds."""
+    kind = type(space).__name__
+    if kind == "Discrete":
+        return int(space.n)
+    if kind != "Box" or not np.all(np.isfinite([space.low, space.high])):
+        found = f"unbounded {kind}" if kind == "Box" else kind
+        raise UserError(
+            f"env: {env_id} has {found} actions, supported are Discrete and bounded Box ones"
+        )
+    low, high = (np.broadcast_to(bound, space.shape).ravel() for bound in (space.low, space.high))
+    return Box(tuple(low.tolist()), tuple(high.tolist()), tuple(space.shape))
 
 
 def sticky(environment: JaxEnvironment, probability: float) -> JaxEnvironment:

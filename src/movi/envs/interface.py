@@ -46,7 +46,7 @@ class Environment(Protocol):
         ...
 
     def step(self, actions: np.ndarray) -> Outcome:
-        """Takes the actions [n], counted from 0."""
+        """Takes the actions [n], counted from 0; or [n, d] in [−1, 1]."""
         ...
 
     def close(self) -> None:

@@ -94,10 +94,13 @@ class HostedEnvironment:
         return self._observation
 
     def step(self, actions: np.ndarray) -> Outcome:
-        """Takes the actions, counted from 0."""
+        """Takes the actions, counted from 0 or in [−1, 1]."""
         self._count += 1
         self._states, outcome = self._step(
-            self._keys, np.int32(self._count), self._states, np.asarray(actions, np.int32)
+            self._keys,
+            np.int32(self._count),
+            self._states,
+            np.asarray(actions, self.spaces.action.dtype),
         )
         self._observation = np.asarray(outcome.observation)
         return Outcome(

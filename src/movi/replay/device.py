@@ -12,20 +12,20 @@ import jax
 import jax.numpy as jnp
 
 from movi.replay.windows import Windows, begun, longer
-from movi.spaces import ObservationSpace
+from movi.spaces import NUMBERED, ActionFormat, ObservationSpace
 from movi.transitions import ONE_STEP, Horizon, Transition
 
 Array = Any
 
 
-def bytes_per_transition(space: ObservationSpace) -> int:
+def bytes_per_transition(space: ObservationSpace, action: ActionFormat = NUMBERED) -> int:
     """Bytes that one stored transition takes.
 
     >>> bytes_per_transition(ObservationSpace((10, 10, 4), "bool"))
     116
     """
     row = jax.eval_shape(lambda: packed(jnp.asarray(space.zeros()), space))
-    return 2 * row.size * row.dtype.itemsize + 12
+    return 2 * row.size * row.dtype.itemsize + action.nbytes + 8
 
 
 def packed_space(space: ObservationSpace) -> ObservationSpace:
@@ -52,12 +52,12 @@ def unpacked(rows: Array, space: ObservationSpace) -> Array:
     return rows.reshape(*leading, *space.shape)
 
 
-def empty(capacity: int, space: ObservationSpace) -> Transition:
+def empty(capacity: int, space: ObservationSpace, action: ActionFormat = NUMBERED) -> Transition:
     """A ring of this many transitions, each array [capacity, ...] with packed observations."""
     row = jax.eval_shape(lambda: packed(jnp.asarray(space.zeros()), space))
     return Transition(
         observation=jnp.zeros((capacity, *row.shape), row.dtype),
-        action=jnp.zeros(capacity, jnp.int32),
+        action=jnp.zeros((capacity, *action.shape), action.dtype),
         reward=jnp.zeros(capacity, jnp.float32),
         discount=jnp.zeros(capacity, jnp.float32),
         next_observation=jnp.zeros((capacity, *row.shape), row.dtype),

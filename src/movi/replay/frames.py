@@ -26,7 +26,7 @@ import numpy as np
 from movi.replay.ring import Damaged, Ring, bytes_per_record
 from movi.replay.windows import windows_of
 from movi.sizes import require as require_room
-from movi.spaces import ObservationSpace
+from movi.spaces import NUMBERED, ActionFormat, ObservationSpace
 from movi.transitions import ONE_STEP, Horizon, Transition
 
 ZEROS = 0  # the slot that is never written
@@ -37,10 +37,12 @@ def extra_frames(capacity: int) -> int:
     return capacity // 100 + 64
 
 
-def records_of(space: ObservationSpace) -> tuple[np.dtype, np.dtype]:
+def records_of(
+    space: ObservationSpace, action: ActionFormat = NUMBERED
+) -> tuple[np.dtype, np.dtype]:
     """A frame and a transition as records."""
     stack, *image = space.shape
-    transition = [("slots", np.int32, (stack + 1,)), ("action", np.int32)]
+    transition = [("slots", np.int32, (stack + 1,)), ("action", action.dtype, action.shape)]
     return (
         np.dtype([("frame", space.dtype, tuple(image))]),
         np.dtype([*transition, ("reward", np.float32), ("discount", np.float32)]),
@@ -54,6 +56,7 @@ def bytes_of(
     *,
     mapped: bool = False,
     n_step: int = 1,
+    action: ActionFormat = NUMBERED,
 ) -> int:
     """Bytes of a whole replay.
 
@@ -62,16 +65,24 @@ def bytes_of(
     """
     ring = capacity + slack
     frames = 1 + ring + extra_frames(ring)
-    frame, transition = (bytes_per_record(dtype, mapped=mapped) for dtype in records_of(space))
+    frame, transition = (
+        bytes_per_record(dtype, mapped=mapped) for dtype in records_of(space, action)
+    )
     links = 4 * ring if n_step > 1 else 0
     return frames * (frame + 8) + ring * transition + links  # 8: who uses a frame, in memory
 
 
 def require(
-    capacity: int, space: ObservationSpace, slack: int, directory: Path | None, n_step: int = 1
+    capacity: int,
+    space: ObservationSpace,
+    slack: int,
+    directory: Path | None,
+    n_step: int = 1,
+    action: ActionFormat = NUMBERED,
 ) -> None:
     """Raises at once if a replay cannot fit in memory or in its directory."""
-    size = bytes_of(capacity, space, slack, mapped=directory is not None, n_step=n_step)
+    mapped = directory is not None
+    size = bytes_of(capacity, space, slack, mapped=mapped, n_step=n_step, action=action)
     name = f"replay of {capacity:,} transitions"
     if directory is None:
         require_room(name, memory=size)
@@ -89,6 +100,7 @@ class FrameReplay:
         *,
         slack: int = 0,
         horizon: Horizon = ONE_STEP,
+        action: ActionFormat = NUMBERED,
         directory: Path | None = None,
         new: bool = True,
     ) -> None:
@@ -100,11 +112,12 @@ class FrameReplay:
           slack: how many more slots the rings have: what was in the replay at one moment is still
             there, whatever is sampled, until about as many transitions have been added.
           horizon: of the transitions that are sampled.
+          action: of the actions.
           directory: keeps the rings in memory-mapped files there instead of in memory.
           new: begin new files instead of opening those that are there.
         """
-        require(capacity, space, slack, directory, horizon.steps)
-        frame, transition = records_of(space)
+        require(capacity, space, slack, directory, horizon.steps, action)
+        frame, transition = records_of(space, action)
         ring = capacity + slack
         frames = ring + extra_frames(ring)
 

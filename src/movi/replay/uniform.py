@@ -9,17 +9,19 @@ import numpy as np
 from movi.replay.ring import Damaged, Ring, bytes_per_record
 from movi.replay.windows import windows_of
 from movi.sizes import require as require_room
-from movi.spaces import ObservationSpace
+from movi.spaces import NUMBERED, ActionFormat, ObservationSpace
 from movi.transitions import ONE_STEP, Horizon, Transition
 
 FILE = "transitions.bin"
 
 
-def record_of(space: ObservationSpace, n_step: int = 1) -> np.dtype:
+def record_of(
+    space: ObservationSpace, n_step: int = 1, action: ActionFormat = NUMBERED
+) -> np.dtype:
     """One transition as a record; for n > 1 with how far back the one is that it follows."""
     formats: list[Any] = [
         (space.dtype, space.shape),
-        np.int32,
+        (action.dtype, action.shape),
         np.float32,
         np.float32,
         (space.dtype, space.shape),
@@ -46,6 +48,7 @@ class UniformReplay:
         *,
         slack: int = 0,
         horizon: Horizon = ONE_STEP,
+        action: ActionFormat = NUMBERED,
         directory: Path | None = None,
         new: bool = True,
     ) -> None:
@@ -56,12 +59,13 @@ class UniformReplay:
           space: of the observations.
           slack: how many more slots the ring has.
           horizon: of the transitions that are sampled.
+          action: of the actions.
           directory: keeps the ring in a memory-mapped file there instead of in memory.
           new: begin a new file instead of opening the one that is there.
         """
-        require(capacity, space, slack, directory, horizon.steps)
+        require(capacity, space, slack, directory, horizon.steps, action)
         file = None if directory is None else directory / FILE
-        self._store = Ring(capacity + slack, record_of(space, horizon.steps), file, new=new)
+        self._store = Ring(capacity + slack, record_of(space, horizon.steps, action), file, new=new)
         self._ring = Transition(*(self._store.data[name] for name in Transition._fields))
         self._capacity, self._slack, self.horizon = capacity, slack, horizon
         self._added = self._sealed = 0
@@ -186,10 +190,16 @@ class UniformReplay:
 
 
 def require(
-    capacity: int, space: ObservationSpace, slack: int, directory: Path | None, n_step: int = 1
+    capacity: int,
+    space: ObservationSpace,
+    slack: int,
+    directory: Path | None,
+    n_step: int = 1,
+    action: ActionFormat = NUMBERED,
 ) -> None:
     """Raises at once if a replay cannot fit in memory or in its directory."""
-    size = bytes_of(capacity, space, slack, mapped=directory is not None, n_step=n_step)
+    mapped = directory is not None
+    size = bytes_of(capacity, space, slack, mapped=mapped, n_step=n_step, action=action)
     name = f"replay of {capacity:,} transitions"
     if directory is None:
         require_room(name, memory=size)
@@ -204,9 +214,10 @@ def bytes_of(
     *,
     mapped: bool = False,
     n_step: int = 1,
+    action: ActionFormat = NUMBERED,
 ) -> int:
     """Bytes of a whole replay."""
-    record = bytes_per_record(record_of(space, n_step), mapped=mapped)
+    record = bytes_per_record(record_of(space, n_step, action), mapped=mapped)
     return (capacity + slack) * (record + (4 if n_step > 1 else 0))  # 4: a link, in memory
 
 

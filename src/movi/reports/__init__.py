@@ -1,8 +1,8 @@
 """From results to figures, verdicts and one self-contained HTML page.
 
-The rooms: ``tables`` reads results, ``verdicts`` judges the paper's claims on them, ``figures``
-draws them, ``sections`` declares what goes on the page, ``page`` writes it. Nothing here imports
-Altair before a figure is drawn, and nothing at all before a name is used: the help needs none.
+``tabular`` and ``deep`` read their results, judge the paper's claims on them and declare their
+sections; ``drawing`` has the figures; ``page`` writes them down. Nothing here imports Altair before
+a figure is drawn, and nothing at all before a name is used: the help needs none.
 """
 
 from typing import TYPE_CHECKING, Any

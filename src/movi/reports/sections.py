@@ -1,31 +1,18 @@
-"""What goes on the page, as data: sections, their figures, and what is said beside them.
+"""The parts of the report, as data: a section loads its data and declares its figures.
 
-A new part of the report is a new ``Section`` in ``SECTIONS``: a function that loads its data from a
-results directory (None if there are none), and its figures, each with the verdicts that belong to
-it. Nothing else needs to change.
+A new part is a new ``Section``: a function that loads its data from a results directory (None if
+there are none), and its figures, each with the verdicts that belong to it.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from movi.mdp.families import FAMILIES
-from movi.reports import assumption_verdicts, family, figures, verdicts
-from movi.reports.charts import Figure
-from movi.reports.tables import (
-    ASSUMED,
-    ONE_MORE,
-    PRINTED,
-    Assumptions,
-    Provenance,
-    read_assumption,
-    read_bounds,
-    read_compare,
-    read_family,
-    read_provenance,
-)
-from movi.reports.verdicts import Finding, Verdict, number
+from movi.reading import read
+from movi.reports.drawing.figure import Figure
+from movi.reports.verdict import Finding, Verdict
 
 
 @dataclass(frozen=True)
@@ -33,13 +20,51 @@ class PageTable:
     """A table for the page."""
 
     caption: str
-    """What it shows."""
-    header: tuple[str, ...]
-    """The columns."""
-    rows: tuple[tuple[str | int | Path, ...], ...]
-    """The cells; a path becomes a link."""
+    rows: Sequence[Mapping[str, str | int | Path]]
+    """By column, the same in every row; a path becomes a link."""
     folded: bool = False
     """Shown when asked for."""
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """What made a results file: the JSON beside it."""
+
+    command: str = ""
+    config: Mapping[str, Any] = field(default_factory=dict)
+    """Every setting, possibly nested."""
+    seed: int | None = None
+    version: str = ""
+    """This package's; ``versions`` are of what it ran on."""
+    versions: Mapping[str, str] = field(default_factory=dict)
+    seconds: float | None = None
+
+    @property
+    def rows(self) -> list[tuple[str, object]]:
+        """Settings, versions and time, by name."""
+        rows = list(_flat(self.config))
+        if self.seed is not None and "seed" not in self.config:
+            rows.append(("seed", self.seed))
+        if self.version:
+            rows.append(("movi", self.version))
+        rows += sorted(self.versions.items())
+        if self.seconds is not None:
+            rows.append(("time", f"{self.seconds:,.1f} s"))
+        return rows
+
+
+def _flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, object]]:
+    """Nested settings as dotted names."""
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", json.dumps(value) if isinstance(value, list) else value
+
+
+def read_provenance(path: Path) -> Provenance | None:
+    """The provenance in a JSON file; None if there is none. Unknown keys are ignored."""
+    return read(path, Provenance) if path.exists() else None
 
 
 @dataclass(frozen=True)
@@ -51,7 +76,6 @@ class Loaded:
     files: tuple[Path, ...]
     """The files that the page links to."""
     provenance: Provenance | None = None
-    """What made them, if it is recorded."""
     notes: tuple[str, ...] = ()
     """What a reader must know of them: shown before the figures."""
     tables: tuple[PageTable, ...] = ()
@@ -64,7 +88,7 @@ class Entry:
 
     figure: Callable[[Any], Figure | None]
     """Draws the data; None if they lack what it draws."""
-    verdicts: tuple[Callable[[Any], Verdict | Finding | None], ...]
+    verdicts: tuple[Callable[[Any], Verdict | Finding | None], ...] = ()
     """Judge or describe the data; None if they have nothing to say."""
 
 
@@ -75,7 +99,6 @@ class Section:
     name: str
     """Its anchor."""
     title: str
-    """Its heading."""
     intro: str
     """What it is about, in a sentence or two."""
     made_by: str
@@ -83,155 +106,5 @@ class Section:
     load: Callable[[Path], Loaded | None]
     """Its data in a results directory; None if there are none, UserError if they are not good."""
     entries: tuple[Entry, ...]
-    """Its figures."""
     expected: bool = True
     """Whether the page says that it is absent."""
-
-
-def csv_loader(name: str, read: Callable[[Path], Any]) -> Callable[[Path], Loaded | None]:
-    """A loader of ``name.csv`` and its ``name.json``."""
-
-    def load(directory: Path) -> Loaded | None:
-        path, beside = directory / f"{name}.csv", directory / f"{name}.json"
-        if not path.exists():
-            return None
-        files = (path, beside) if beside.exists() else (path,)
-        return Loaded(read(path), files, read_provenance(beside))
-
-    return load
-
-
-def _load_assumption(directory: Path) -> Loaded | None:
-    loaded = csv_loader("assumption", read_assumption)(directory)
-    return loaded and replace(loaded, tables=(_assumption_table(loaded.data),))
-
-
-def _assumption_table(data: Assumptions) -> PageTable:
-    names = {
-        PRINTED: "as printed",
-        ASSUMED: "as assumed",
-        ONE_MORE: "as assumed, one kernel more",
-    }
-    rows = [
-        (
-            name,
-            f"{j:,}",
-            steps,
-            number(curve[0]),
-            number(curve[-1]),
-            f"{100 * part.settled[steps]:.0f} %",
-        )
-        for product, name in names.items()
-        for j, part in data.of(product).items()
-        for steps, curve in part.mean.items()
-    ]
-    last = max((part.n[-1] for own in data.parts.values() for part in own.values()), default=0)
-    header = ("reading", "j", "l", "ε̄ at N = 1", f"at N = {last:,.0f}", "proven to be 0 on")
-    return PageTable("The estimates, mean over MDPs", header, tuple(rows), folded=True)
-
-
-def _family(name: str) -> Section:
-    """The schemes on a family of structured MDPs: described, since the paper has Garnets only."""
-    return Section(
-        name=f"schemes_{name}",
-        title=f"Sampled schemes on another family: {name}",
-        intro=(
-            "The same comparison on a family with structure, where news travels slowly: does "
-            "averaging still win? The paper does not look at it."
-        ),
-        made_by=f"movi garnets compare --family {name}",
-        load=csv_loader(f"compare_{name}", read_compare),
-        entries=(
-            Entry(
-                lambda data: replace(figures.schemes_mean(data), name=f"schemes_{name}"),
-                (verdicts.averaging_on_a_family,),
-            ),
-        ),
-        expected=False,
-    )
-
-
-SECTIONS: tuple[Section, ...] = (
-    Section(
-        name="schemes",
-        title="Sampled schemes on Garnets",
-        intro=(
-            "Random MDPs with a generative model: every iteration replaces the Bellman operator by "
-            "one sampled next state per state and action. The error of a scheme at iteration k is "
-            "‖q* − q_π‖₁, the average of |q* − q_π| over states and actions, where π is the policy "
-            "of that iteration and q_π its exact value."
-        ),
-        made_by="movi garnets compare",
-        load=csv_loader("compare", read_compare),
-        entries=(
-            Entry(figures.movi_vs_avi, (verdicts.momentum_converges,)),
-            Entry(figures.schemes_mean, (verdicts.schemes_agree,)),
-            Entry(figures.schemes_std, (verdicts.spread,)),
-        ),
-    ),
-    Section(
-        name="assumption",
-        title="The assumption behind Proposition 1",
-        intro=(
-            "Assumption 1 says that errors stay centred when they are multiplied by the kernels of "
-            "later policies: E[P_{j+l:j+1} ε_j | F_{j−1}] = 0. The estimate ε̄(l, N) restarts MoVI "
-            "N times, runs it for l steps, and takes the largest entry of the averaged, weighted "
-            "error. First what the paper did: as Section 7.1 prints it, all restarts begin with "
-            "the same q_j and h_j. Then the assumption's own indices: iteration j itself is "
-            "repeated, from q_{j−1} and h_{j−1}. The paper says neither which j nor which l."
-        ),
-        made_by="movi garnets assumption",
-        load=_load_assumption,
-        entries=(
-            Entry(
-                figures.assumption_mean,
-                (
-                    assumption_verdicts.assumption_vanishes,
-                    assumption_verdicts.kernels_reduce_errors,
-                ),
-            ),
-            Entry(figures.assumption_std, (assumption_verdicts.assumption_spread,)),
-            Entry(figures.assumption_assumed, (assumption_verdicts.as_assumed,)),
-            Entry(figures.assumption_one_more, (assumption_verdicts.one_more_kernel,)),
-        ),
-    ),
-    Section(
-        name="bounds",
-        title="The bounds",
-        intro=(
-            "Along the same kind of runs the errors are known exactly, and so is every term of the "
-            "paper's bounds on the loss q* − q_π. Each bound is drawn beside what it bounds."
-        ),
-        made_by="movi garnets bounds",
-        load=csv_loader("bounds", read_bounds),
-        entries=(
-            Entry(figures.bounds, (verdicts.movi_bounds_hold,)),
-            Entry(
-                figures.bounds_schemes,
-                (verdicts.averaging_shrinks_bound, verdicts.scheme_bounds_hold),
-            ),
-            Entry(figures.constant_beta, (verdicts.constant_beta_leaves_error,)),
-        ),
-    ),
-    Section(
-        name="family",
-        title="The family: KL and entropy regularisation",
-        intro=(
-            "MoVI is one of a family of schemes with two weights, λ of the KL divergence to the "
-            "policy before and τ of the entropy, and one bit, whether the evaluation is "
-            "regularised like the greedy step (“Leverage the Average”, 2020). Sampled MD-VI(λ, τ) "
-            "on Garnets with rewards at a tenth of the states; the error is "
-            "‖q^τ_* − q^τ_π‖₁ / ‖q^τ_*‖₁, where q^τ has τ times the entropy of the policy in it."
-        ),
-        made_by="movi garnets family",
-        load=csv_loader("family", read_family),
-        entries=(
-            Entry(family.by_lambda, (family.kl_converges,)),
-            Entry(family.by_beta, (family.beta_trades,)),
-            Entry(family.grid, (family.plain_beside,)),
-            Entry(family.beside_bounds, (family.theorem_1_holds, family.theorem_2_holds)),
-        ),
-    ),
-    *map(_family, FAMILIES),
-)
-"""The tabular half of the report; the deep half is in ``deep_sections``."""

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from movi.errors import UserError
-from movi.reports.tables import Array
+from movi.reports.drawing.numbers import Array
 
 RESAMPLES = 10_000
 """Bootstrap samples behind an interval."""
@@ -27,14 +27,11 @@ TRIMMED = 0.25
 
 @dataclass(frozen=True)
 class Estimate:
-    """A statistic and its interval."""
+    """A statistic and its interval; None where runs are too few for one."""
 
     value: float
-    """Of the data."""
     low: float | None = None
-    """Lower end of the interval; None where runs are too few for one."""
     high: float | None = None
-    """Upper end."""
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,8 @@ from tyro.conf import Positional, UseAppendAction, arg
 from movi.errors import UserError, plain
 
 if TYPE_CHECKING:
-    from movi.sweeps.matrix import Sweep
+    from movi.runs.sweep import Sweep
+    from movi.sweeps.drive import Pool
 
 
 @dataclass(frozen=True)
@@ -42,46 +43,25 @@ class RunSweep:
 
     def execute(self) -> None:
         """Run, and name the runs that failed."""
+        from movi.runs.sweep import slug
         from movi.sweeps.drive import run_sweep, to_stdout
-        from movi.sweeps.matrix import slug
 
-        for name in ("cpus", "gpus"):
-            if self.ray is None and getattr(self, name) is not None:
-                raise UserError(f"{name}: only with --ray")
-        if self.ray is not None and self.workers is not None:
-            raise UserError("workers: not with --ray; --cpus says how many a task takes")
-        sweep, out = self._sweep(), self.out
+        pool, sweep, out = self._pool(), self._sweep(), self.out
         if out is None:
             if sweep is None:
                 raise UserError("sweep: nothing, expected a name, a file, or --out to continue")
             out = Path("sweeps") / slug(f"{sweep.name}-{self.scale}" if self.scale else sweep.name)
         words = ["movi", "sweep", *([self.name] if self.name else [])]
         words += ["--scale", self.scale] if self.scale else []
-        command = " ".join(words)
-        if self.ray is None:
-            failures = run_sweep(
-                sweep,
-                out,
-                workers=self.workers,
-                command=command,
-                trust=self.trust,
-                dry_run=self.dry_run,
-                say=to_stdout,
-            )
-        else:
-            from movi.sweeps.ray_cluster import run_on_ray
-
-            failures = run_on_ray(
-                sweep,
-                out,
-                self.ray,
-                cpus=1.0 if self.cpus is None else self.cpus,
-                gpus=0.0 if self.gpus is None else self.gpus,
-                command=command,
-                trust=self.trust,
-                dry_run=self.dry_run,
-                say=to_stdout,
-            )
+        failures = run_sweep(
+            sweep,
+            out,
+            pool,
+            command=" ".join(words),
+            trust=self.trust,
+            dry_run=self.dry_run,
+            say=to_stdout,
+        )
         for failure in failures:
             run = failure.run
             line = f"{run.env} {run.label} seed {run.seed} failed: {run.message}"
@@ -90,6 +70,21 @@ class RunSweep:
             sys.exit(1)
         if not self.dry_run:
             print(f"results      {out}")
+
+    def _pool(self) -> "Pool":
+        if self.ray is None:
+            from movi.sweeps.local import ThisMachine
+
+            for name in ("cpus", "gpus"):
+                if getattr(self, name) is not None:
+                    raise UserError(f"{name}: only with --ray")
+            return ThisMachine(self.workers)
+        if self.workers is not None:
+            raise UserError("workers: not with --ray; --cpus says how many a task takes")
+        from movi.sweeps.ray_cluster import RayCluster
+
+        cpus = 1.0 if self.cpus is None else self.cpus
+        return RayCluster(self.ray, cpus, self.gpus or 0.0)
 
     def _sweep(self) -> "Sweep | None":
         if self.name is None:

@@ -7,17 +7,20 @@ import sys
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 from typing import IO
 
+from movi.errors import check_count
 from movi.files import open_own, writing
+from movi.runs.sweep import Sweep
 from movi.signals import ASKING, heard
-from movi.sweeps.files import log_file
-from movi.sweeps.matrix import Job
+from movi.sweeps.jobs import Job
+from movi.sweeps.plan import Plan, cores, fitted, shares
 from movi.sweeps.worker import GRACE, INTERRUPTED
+from movi.training.footprint import Footprint
 
 ATTEMPTS = 3
 """How often a job is started whose worker is killed."""
@@ -46,7 +49,7 @@ def start_worker(
     directory: Path, job: Job, cores: str, trust: Collection[str] = ()
 ) -> subprocess.Popen[bytes]:
     """A worker process; it stops when this process ends or closes its standard input."""
-    log = log_file(directory, job)
+    log = job.log(directory)
     words = [str(directory), str(job.index), str(job.seeds[0]), cores, *trust]
     output: IO[bytes]
     with writing(log):
@@ -63,37 +66,59 @@ def start_worker(
         )
 
 
-def run_local(
-    directory: Path,
-    jobs: Sequence[Job],
-    shares: Sequence[Sequence[int]],
-    listener: Listener,
-    trust: Collection[str] = (),
-) -> None:
-    """Runs the jobs, as many at once as there are shares of cores, until each has ended."""
-    waiting, attempts = deque(jobs), dict.fromkeys(jobs, 0)
-    free, busy = deque(range(len(shares))), list[_Worker]()
-    with stopped_by_signals():
-        try:
-            while waiting or busy:
-                while waiting and free:
-                    job, slot = waiting.popleft(), free.popleft()
-                    attempts[job] += 1
-                    cores = ",".join(map(str, shares[slot]))
-                    process = start_worker(directory, job, cores, trust)
-                    busy.append(_Worker(job, slot, process))
-                    listener.started(job, attempts[job])
-                time.sleep(LOOK)
-                for worker in [w for w in busy if w.process.poll() is not None]:
-                    busy.remove(worker)
-                    free.append(worker.slot)
-                    reason = why_ended(worker.process)
-                    if reason and died(worker.process) and attempts[worker.job] < ATTEMPTS:
-                        waiting.appendleft(worker.job)
-                    else:
-                        listener.ended(worker.job, reason)
-        finally:
-            stop(worker.process for worker in busy)
+@dataclass(frozen=True)
+class ThisMachine:
+    """The pool of this machine's cores."""
+
+    workers: int | None = None
+    """Processes at once; None: one for each core, as many as memory allows."""
+
+    def __post_init__(self) -> None:
+        """Checks the number."""
+        check_count("workers", 1 if self.workers is None else self.workers, most=1_000)
+
+    def connected(self) -> nullcontext[None]:
+        """There is nothing to connect to."""
+        return nullcontext()
+
+    def plan(self, sweep: Sweep, needs: tuple[Footprint, ...], jobs: Sequence[Job] | None) -> Plan:
+        """As many workers as memory allows."""
+        return fitted(sweep, needs, self.workers, jobs=jobs)
+
+    def run(
+        self,
+        directory: Path,
+        plan: Plan,
+        jobs: Sequence[Job],
+        listener: Listener,
+        trust: Collection[str],
+    ) -> None:
+        """Runs the jobs, as many at once as there are shares of cores, until each has ended."""
+        slots = shares(cores(), plan.workers)
+        waiting, attempts = deque(jobs), dict.fromkeys(jobs, 0)
+        free, busy = deque(range(len(slots))), list[_Worker]()
+        with stopped_by_signals():
+            try:
+                while waiting or busy:
+                    while waiting and free:
+                        job, slot = waiting.popleft(), free.popleft()
+                        attempts[job] += 1
+                        process = start_worker(
+                            directory, job, ",".join(map(str, slots[slot])), trust
+                        )
+                        busy.append(_Worker(job, slot, process))
+                        listener.started(job, attempts[job])
+                    time.sleep(LOOK)
+                    for worker in [w for w in busy if w.process.poll() is not None]:
+                        busy.remove(worker)
+                        free.append(worker.slot)
+                        reason = why_ended(worker.process)
+                        if reason and died(worker.process) and attempts[worker.job] < ATTEMPTS:
+                            waiting.appendleft(worker.job)
+                        else:
+                            listener.ended(worker.job, reason)
+            finally:
+                stop(worker.process for worker in busy)
 
 
 def died(process: "subprocess.Popen[bytes]") -> bool:

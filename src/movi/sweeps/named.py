@@ -5,13 +5,14 @@ allows, with shorter runs of the same shape. ``quick`` only shows that everythin
 mean nothing. What each takes is in docs/sweeps.md.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
 
 from movi.envs.gymnax_env import MINATAR
 from movi.errors import UserError
 from movi.games import BETA_GAMES, GAMES
-from movi.sweeps.matrix import Sweep, Variant, cross
+from movi.runs.sweep import Sweep
+from movi.sweeps.matrix import Variant, cross
 
 SCALES = ("quick", "laptop", "paper")
 
@@ -101,82 +102,46 @@ _SHORT_MINATAR: dict[str, dict[str, Any]] = {
 }
 
 
-def _atari(
-    name: str,
-    scale: str,
-    variants: tuple[Variant, ...],
-    games: dict[str, tuple[str, ...]],
-    seeds: dict[str, int],
-) -> Sweep:
-    return cross(
-        name,
-        [f"ALE/{game}-v5" for game in games[scale]],
-        variants,
-        range(seeds[scale]),
-        scale=scale,
-        preset="paper",
-        options=_SHORT_ATARI.get(scale),
-    )
+class _Named(NamedTuple):
+    """A sweep that has a name: what it consists of at each scale."""
+
+    variants: tuple[Variant, ...]
+    games: Mapping[str, Sequence[str]]
+    seeds: Mapping[str, int]
+    env: str = "MinAtar/{}"
+    preset: str = "minatar"
+    short: Mapping[str, Mapping[str, Any]] = _SHORT_MINATAR
 
 
-def _minatar(
-    name: str,
-    scale: str,
-    variants: tuple[Variant, ...],
-    seeds: dict[str, int],
-    preset: str = "minatar",
-) -> Sweep:
-    short = {} if preset == "minatar-published" and scale == "laptop" else _SHORT_MINATAR
-    return cross(
-        name,
-        [f"MinAtar/{game}" for game in (MINATAR[:2] if scale == "quick" else MINATAR)],
-        variants,
-        range(seeds[scale]),
-        scale=scale,
-        preset=preset,
-        options=short.get(scale),
-    )
+def _by_scale(quick: Any, laptop: Any, paper: Any) -> dict[str, Any]:
+    return dict(zip(SCALES, (quick, laptop, paper)))
 
 
-def _paper_atari(scale: str) -> Sweep:
-    games = {"quick": BETA_GAMES, "laptop": ("Asterix", "Breakout", "Seaquest"), "paper": GAMES}
-    variants = (*ALGORITHMS, PRINTED)
-    return _atari("paper-atari", scale, variants, games, {"quick": 1, "laptop": 2, "paper": 5})
+_ATARI: Any = {"env": "ALE/{}-v5", "preset": "paper", "short": _SHORT_ATARI}
+_MINATAR = _by_scale(MINATAR[:2], MINATAR, MINATAR)
+_THREE = ("Asterix", "Breakout", "Seaquest")
 
-
-def _paper_beta(scale: str) -> Sweep:
-    games: dict[str, tuple[str, ...]] = dict.fromkeys(SCALES, BETA_GAMES)
-    return _atari("paper-beta", scale, BETAS, games, {"quick": 1, "laptop": 1, "paper": 5})
-
-
-def _optimisers(scale: str) -> Sweep:
-    games = {"quick": BETA_GAMES[:1], "laptop": BETA_GAMES, "paper": GAMES}
-    return _atari("optimisers", scale, OPTIMISERS, games, {"quick": 1, "laptop": 2, "paper": 5})
-
-
-def _minatar_algorithms(scale: str) -> Sweep:
-    seeds = {"quick": 2, "laptop": 5, "paper": 5}
-    return _minatar("minatar", scale, (*ALGORITHMS, PRINTED), seeds)
-
-
-def _minatar_beta(scale: str) -> Sweep:
-    return _minatar("minatar-beta", scale, BETAS, {"quick": 2, "laptop": 3, "paper": 5})
-
-
-def _minatar_published(scale: str) -> Sweep:
-    seeds = {"quick": 1, "laptop": 3, "paper": 5}
-    return _minatar("minatar-published", scale, PUBLISHED, seeds, "minatar-published")
-
-
-NAMED: dict[str, Callable[[str], Sweep]] = {
-    "paper-atari": _paper_atari,
-    "paper-beta": _paper_beta,
-    "minatar": _minatar_algorithms,
-    "minatar-beta": _minatar_beta,
-    "minatar-published": _minatar_published,
-    "optimisers": _optimisers,
+NAMED: Mapping[str, _Named] = {
+    "paper-atari": _Named(
+        (*ALGORITHMS, PRINTED), _by_scale(BETA_GAMES, _THREE, GAMES), _by_scale(1, 2, 5), **_ATARI
+    ),
+    "paper-beta": _Named(
+        BETAS, _by_scale(BETA_GAMES, BETA_GAMES, BETA_GAMES), _by_scale(1, 1, 5), **_ATARI
+    ),
+    "minatar": _Named((*ALGORITHMS, PRINTED), _MINATAR, _by_scale(2, 5, 5)),
+    "minatar-beta": _Named(BETAS, _MINATAR, _by_scale(2, 3, 5)),
+    "minatar-published": _Named(
+        PUBLISHED,
+        _MINATAR,
+        _by_scale(1, 3, 5),
+        preset="minatar-published",
+        short={"quick": _SHORT_MINATAR["quick"]},
+    ),
+    "optimisers": _Named(
+        OPTIMISERS, _by_scale(BETA_GAMES[:1], BETA_GAMES, GAMES), _by_scale(1, 2, 5), **_ATARI
+    ),
 }
-"""By name, each a function of the scale."""
+"""By name."""
 
 
 def named_sweep(name: str, scale: str) -> Sweep:
@@ -192,4 +157,13 @@ def named_sweep(name: str, scale: str) -> Sweep:
         )
     if scale not in SCALES:
         raise UserError(f"scale: {scale!r}, expected one of {', '.join(SCALES)}")
-    return NAMED[name](scale)
+    own = NAMED[name]
+    return cross(
+        name,
+        [own.env.format(game) for game in own.games[scale]],
+        own.variants,
+        range(own.seeds[scale]),
+        scale=scale,
+        preset=own.preset,
+        options=own.short.get(scale),
+    )

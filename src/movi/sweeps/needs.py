@@ -12,9 +12,8 @@ from collections.abc import Collection
 from dataclasses import asdict, replace
 
 from movi.errors import UserError
+from movi.runs.sweep import Sweep, from_json, to_json
 from movi.spaces import Spaces
-from movi.sweeps.files import from_json, to_json
-from movi.sweeps.matrix import Sweep
 from movi.training.footprint import Footprint, footprint
 
 
@@ -25,7 +24,7 @@ def needs_of(sweep: Sweep, trust: Collection[str] = ()) -> tuple[Footprint, ...]
     """
     done = subprocess.run(
         [sys.executable, "-P", "-m", "movi.sweeps.needs", *trust],
-        input=to_json(sweep, ""),
+        input=to_json(sweep),
         capture_output=True,
         text=True,
         encoding="utf-8",
@@ -41,7 +40,7 @@ def needs_of(sweep: Sweep, trust: Collection[str] = ()) -> tuple[Footprint, ...]
 
 def main(trust: Collection[str]) -> None:
     """Answers for the sweep on the standard input."""
-    sweep = from_json(sys.stdin.buffer.read().decode("utf-8")).sweep
+    sweep = from_json(sys.stdin.buffer.read().decode("utf-8"))
     try:
         answer: dict[str, object] = {"needs": [asdict(need) for need in computed(sweep, trust)]}
     except UserError as error:

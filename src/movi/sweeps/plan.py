@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from movi.errors import UserError
+from movi.runs.sweep import Sweep
 from movi.sizes import available_memory, readable
-from movi.sweeps.matrix import Job, Sweep, jobs_of
+from movi.sweeps.jobs import Job, jobs_of
 from movi.training.footprint import Footprint
 
 PROCESS = 1_100_000_000
@@ -23,7 +24,6 @@ class Plan:
     needs: tuple[Footprint, ...]
     """Of each cell."""
     workers: int
-    """Processes at once."""
 
     def memory(self, job: Job) -> int:
         """Bytes of memory that a job wants: with less, a replay in files is read from the disk."""
@@ -32,6 +32,12 @@ class Plan:
     def least(self, job: Job) -> int:
         """Bytes of memory that a job cannot do without."""
         return PROCESS + len(job.seeds) * self.needs[job.index].memory
+
+    def disk(self, jobs: Sequence[Job]) -> tuple[int, int]:
+        """Bytes that jobs take on the disk: of those under way at once, and of all in the end."""
+        under_way = sorted(len(job.seeds) * self.needs[job.index].disk for job in jobs)
+        results = sum(len(job.seeds) * self.needs[job.index].results for job in jobs)
+        return sum(under_way[-self.workers :]), results
 
 
 def cores() -> list[int]:
@@ -54,22 +60,19 @@ def shares(available: list[int], workers: int) -> list[list[int]]:
 
 def grouped(sweep: Sweep, needs: Sequence[Footprint]) -> Sweep:
     """With all seeds of a cell together where the environment is compiled with the agent."""
-    cells = zip(sweep.cells, needs)
-    return replace(
-        sweep,
-        cells=tuple(
-            replace(cell, together=cell.together or (len(cell.seeds) if need.fused else 1))
-            for cell, need in cells
-        ),
-    )
+    cells = [
+        replace(cell, together=cell.together or (len(cell.seeds) if need.fused else 1))
+        for cell, need in zip(sweep.cells, needs)
+    ]
+    return replace(sweep, cells=tuple(cells))
 
 
 def within(sweep: Sweep, needs: tuple[Footprint, ...], share: int) -> Sweep:
     """With as many seeds together as fit into a worker's share of the memory, at least one."""
     cells = []
     for cell, need in zip(sweep.cells, needs):
-        room = max(1, (share - PROCESS) // max(1, need.replay))
-        cells.append(replace(cell, together=min(cell.together or 1, room)))
+        fit = max(1, (share - PROCESS) // max(1, need.replay))
+        cells.append(replace(cell, together=min(cell.together or 1, fit)))
     return replace(sweep, cells=tuple(cells))
 
 
@@ -107,10 +110,3 @@ def fitted(
         f"workers: {plan.workers}, {largest} needs {readable(plan.least(largest))} of memory, "
         f"{readable(memory)} are available{advice}"
     )
-
-
-def disk_of(plan: Plan, jobs: Sequence[Job]) -> tuple[int, int]:
-    """Bytes that jobs take on the disk: of those under way at once, and of all in the end."""
-    under_way = sorted(len(job.seeds) * plan.needs[job.index].disk for job in jobs)
-    results = sum(len(job.seeds) * plan.needs[job.index].results for job in jobs)
-    return sum(under_way[-plan.workers :]), results

@@ -11,9 +11,8 @@ import threading
 import time
 from collections import deque
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 
 from movi.errors import UserError
 from movi.files import write_aside
@@ -34,14 +33,11 @@ class Sign:
     """running, stopped or failed."""
     step: int
     """Agent steps of each run of the job."""
-    speed: float | None
-    """Agent steps per second of each run."""
+    steps_per_second: float | None
+    """Of each run."""
     message: str
-    """Why it failed."""
     where: str
     """The machine and the process."""
-    fresh: bool
-    """Whether it was written lately."""
 
 
 class Progress:
@@ -60,7 +56,7 @@ class Progress:
         self._step = step
 
     def fail(self, message: str) -> None:
-        """Says why the job failed."""
+        """Notes why the job failed."""
         self._state, self._message = "failed", message
 
     def __enter__(self) -> "Progress":
@@ -70,12 +66,7 @@ class Progress:
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         """Ends: the file says how."""
         self._over.set()
         self._thread.join()
@@ -99,46 +90,25 @@ class Progress:
         if len(self._seen) > 1:
             (start, first), (end, last) = self._seen[0], self._seen[-1]
             speed = round((last - first) / (end - start), 1) if end > start else None
-        data = {
-            "state": self._state,
-            "step": self._step,
-            "steps_per_second": speed,
-            "message": self._message,
-            "where": f"{socket.gethostname()}:{os.getpid()}",
-        }
-        write_aside(self._file, json.dumps(data) + "\n")
+        where = f"{socket.gethostname()}:{os.getpid()}"
+        _write(self._file, Sign(self._state, self._step, speed, self._message, where))
+
+
+def _write(file: Path, sign: Sign) -> None:
+    write_aside(file, json.dumps(asdict(sign)) + "\n")
 
 
 def write_failure(file: Path, message: str) -> None:
     """Says that a job failed whose worker could not say so itself."""
-    sign = read_sign(file)
-    data = {
-        "state": "failed",
-        "step": sign.step if sign else 0,
-        "steps_per_second": None,
-        "message": message,
-        "where": sign.where if sign else "",
-    }
+    sign, _ = read_sign(file)
+    step, where = (sign.step, sign.where) if sign else (0, "")
     file.parent.mkdir(parents=True, exist_ok=True)
-    write_aside(file, json.dumps(data) + "\n")
+    _write(file, Sign("failed", step, None, message, where))
 
 
-@dataclass(frozen=True)
-class _Sign:
-    """A progress file."""
-
-    state: str
-    step: int
-    steps_per_second: float | None
-    message: str
-    where: str
-
-
-def read_sign(file: Path) -> Sign | None:
-    """What a progress file says; None if there is none, or none that can be read."""
+def read_sign(file: Path) -> tuple[Sign | None, bool]:
+    """What a progress file says, None if it cannot be read; and whether it was written lately."""
     try:
-        said = read(file, _Sign)
-        age = time.time() - file.stat().st_mtime
+        return read(file, Sign), time.time() - file.stat().st_mtime < STALE
     except (OSError, UserError):
-        return None
-    return Sign(said.state, said.step, said.steps_per_second, said.message, said.where, age < STALE)
+        return None, False

@@ -12,13 +12,15 @@ import socket
 import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import chdir, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from movi.errors import MissingExtra, UserError
+from movi.runs.sweep import Sweep
 from movi.signals import heard
 from movi.sizes import readable
-from movi.sweeps.drive import Failure, Reporter, Say, begin, discard_done, nothing_left, settle
+from movi.sweeps.jobs import Job, find_job, jobs_of
 from movi.sweeps.local import (
     LOOK,
     Listener,
@@ -28,10 +30,8 @@ from movi.sweeps.local import (
     stopped_by_signals,
     why_ended,
 )
-from movi.sweeps.lock import locked
-from movi.sweeps.matrix import Job, Sweep, jobs_of
 from movi.sweeps.plan import Plan, cores, within
-from movi.sweeps.worker import GRACE, find_job
+from movi.sweeps.worker import GRACE
 from movi.training.footprint import Footprint
 
 RETRIES = 20
@@ -42,88 +42,114 @@ class WorkerDied(Exception):
     """A worker was ended from outside; Ray tries again."""
 
 
-def run_on_ray(
-    sweep: Sweep | None,
-    directory: Path,
-    address: str,
-    *,
-    cpus: float = 1.0,
-    gpus: float = 0.0,
-    command: str = "movi.sweeps.ray_cluster.run_on_ray",
-    trust: Collection[str] = (),
-    dry_run: bool = False,
-    say: Say = lambda line: None,
-) -> list[Failure]:
-    """Runs what a sweep's directory lacks, on a Ray cluster; the runs that failed.
+@dataclass(frozen=True)
+class RayCluster:
+    """A Ray cluster as the pool; the sweep's directory is on a file system that all nodes share."""
 
-    Args:
-      sweep: the matrix; None continues the one of the directory.
-      directory: of the sweep, on a file system that all nodes share.
-      address: of the cluster; "local" starts one here, bound to this machine alone.
-      cpus: per task.
-      gpus: per task.
-      command: what to write into ``sweep.json`` as its origin.
-      trust: modules that environments' ids may name (MODULE:NAME): importing one runs its code.
-      dry_run: say what would be done, and do nothing.
-      say: is given lines for people.
-    """
-    for name, value in (("cpus", cpus), ("gpus", gpus)):
-        if not 0 <= value < math.inf or (name == "cpus" and value == 0):
-            raise UserError(f"{name}: {value}, expected a number above 0")
-    if address not in ("local", "auto"):
-        require_listening(address)
-    directory = directory.absolute()
-    start = begin(sweep, directory, trust)
-    if start.complete:
-        return nothing_left(start, say)
-    with connected(address) as ray:
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
-        left = start.jobs if start.begun else None
-        plan = planned(start.sweep, start.needs, nodes, cpus, gpus, left)
-        jobs = settle(start, plan, directory, command, dry_run=dry_run, say=say)
-        if not jobs:
-            return []
-        with locked(directory), stopped_by_signals():
-            discard_done(directory, plan.sweep)
-            listener = Reporter(directory, len(jobs), say)
-            memory = {job: min(plan.memory(job), _largest(nodes)) for job in jobs}
-            resources = {"num_cpus": cpus, "num_gpus": gpus}
-            _submit_all(ray, directory, memory, resources, listener, tuple(trust))
-    return listener.failures
+    address: str
+    """Of the cluster; "local" starts one here, bound to this machine alone."""
+    cpus: float = 1.0
+    """Per task."""
+    gpus: float = 0.0
+    """Per task."""
 
+    def __post_init__(self) -> None:
+        """Checks the numbers, and that somebody answers."""
+        for name, value in (("cpus", self.cpus), ("gpus", self.gpus)):
+            if not 0 <= value < math.inf or (name == "cpus" and value == 0):
+                raise UserError(f"{name}: {value}, expected a number above 0")
+        if self.address not in ("local", "auto"):
+            require_listening(self.address)
 
-@contextmanager
-def connected(address: str) -> Iterator[Any]:
-    """The module ``ray``, connected to a cluster."""
-    if address == "local":
-        # Read when ray is imported: the servers of a Ray of this machine listen on 127.0.0.1 only.
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
+    @contextmanager
+    def connected(self) -> Iterator[None]:
+        """Connected to the cluster."""
+        if self.address == "local":
+            # Read when ray is imported: the servers of a Ray of this machine listen on 127.0.0.1.
+            os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+        try:
+            import ray
+        except ModuleNotFoundError:
+            raise MissingExtra("--ray", "ray") from None
+        quiet: Any = {"log_to_driver": False, "logging_level": "error"}
+        here: Any = {
+            "num_cpus": len(cores()),
+            "include_dashboard": False,
+            "object_store_memory": 100 * 2**20,
+            "_node_ip_address": "127.0.0.1",
+        }
+        try:
+            # Ray's workers import from the directory in which it is joined before all others: not
+            # from the user's working directory, which may hold anything.
+            with chdir("/"):
+                ray.init(self.address, **quiet, **(here if self.address == "local" else {}))
+        except (ConnectionError, ValueError, RuntimeError) as error:
+            reason = " ".join(str(error).split())
+            raise UserError(
+                f"ray: {self.address!r} is no cluster that can be joined: {reason}"
+            ) from None
+        try:
+            yield
+        finally:
+            heard()  # whatever ends this: Ray's own processes are ended first, which takes seconds
+            ray.shutdown()
+
+    def plan(self, sweep: Sweep, needs: tuple[Footprint, ...], jobs: Sequence[Job] | None) -> Plan:
+        """A task's seeds fit into its share of any node that can take it."""
+        return planned(sweep, needs, _nodes(), self.cpus, self.gpus, jobs)
+
+    def run(
+        self,
+        directory: Path,
+        plan: Plan,
+        jobs: Sequence[Job],
+        listener: Listener,
+        trust: Collection[str],
+    ) -> None:
+        """Submits every job, with the memory it wants, and waits for all of them."""
         import ray
-    except ModuleNotFoundError:
-        raise MissingExtra("--ray", "ray") from None
-    quiet: Any = {"log_to_driver": False, "logging_level": "error"}
-    here: Any = {
-        "num_cpus": len(cores()),
-        "include_dashboard": False,
-        "object_store_memory": 100 * 2**20,
-        "_node_ip_address": "127.0.0.1",
-    }
-    try:
-        # Ray's workers import from the directory in which it is joined before all others: not from
-        # the user's working directory, which may hold anything.
-        with chdir("/"):
-            ray.init(address=address, **quiet, **(here if address == "local" else {}))
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())
-        raise UserError(f"ray: {address!r} is no cluster that can be joined: {reason}") from None
-    try:
-        yield ray
-    finally:
-        heard()  # whatever ends this: Ray's own processes are ended first, which takes seconds
-        ray.shutdown()
+
+        how: Any = {
+            "max_retries": RETRIES,
+            "retry_exceptions": [WorkerDied],
+            "scheduling_strategy": "SPREAD",
+            "num_cpus": self.cpus,
+            "num_gpus": self.gpus,
+        }
+        task: Any = ray.remote(**how)(work)
+        threads, most = f"any:{max(1, math.ceil(self.cpus))}", _largest(_nodes())
+        where = str(directory.absolute())
+        with stopped_by_signals():
+            under_way = {
+                task.options(memory=min(plan.memory(job), most)).remote(
+                    where, job.index, job.seeds[0], threads, tuple(trust)
+                ): job
+                for job in jobs
+            }
+            try:
+                while under_way:
+                    done, _ = ray.wait(list(under_way))
+                    for reference in done:
+                        job = under_way.pop(reference)
+                        try:
+                            reason = ray.get(reference)
+                        except ray.exceptions.RayError as error:
+                            reason = str(error).strip().splitlines()[-1]
+                        listener.ended(job, reason)
+            except KeyboardInterrupt:
+                for reference in under_way:
+                    ray.cancel(reference)
+                ray.wait(list(under_way), num_returns=len(under_way), timeout=GRACE)
+                raise
+
+
+def _nodes() -> list[dict[str, float]]:
+    """What the cluster's nodes have."""
+    import ray
+
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
 def require_listening(address: str) -> None:
@@ -178,45 +204,6 @@ def _slots(node: dict[str, float], cpus: float, gpus: float) -> int:
     """How many tasks a node can take at once."""
     by_gpu = node["GPU"] // gpus if gpus else math.inf
     return max(1, int(min(node["CPU"] // cpus, by_gpu)))
-
-
-def _submit_all(
-    ray: Any,
-    directory: Path,
-    memory: dict[Job, int],
-    resources: dict[str, float],
-    listener: Listener,
-    trust: tuple[str, ...],
-) -> None:
-    """Submits every job, with the memory it wants, and waits for all of them."""
-    task = ray.remote(
-        max_retries=RETRIES,
-        retry_exceptions=[WorkerDied],
-        scheduling_strategy="SPREAD",
-        **resources,
-    )(work)
-    threads = f"any:{max(1, math.ceil(resources['num_cpus']))}"
-    under_way = {
-        task.options(memory=size).remote(
-            str(directory), job.index, job.seeds[0], threads, trust
-        ): job
-        for job, size in memory.items()
-    }
-    try:
-        while under_way:
-            done, _ = ray.wait(list(under_way))
-            for reference in done:
-                job = under_way.pop(reference)
-                try:
-                    reason = ray.get(reference)
-                except ray.exceptions.RayError as error:
-                    reason = str(error).strip().splitlines()[-1]
-                listener.ended(job, reason)
-    except KeyboardInterrupt:
-        for reference in under_way:
-            ray.cancel(reference)
-        ray.wait(list(under_way), num_returns=len(under_way), timeout=GRACE)
-        raise
 
 
 def work(directory: str, index: int, seed: int, threads: str, trust: tuple[str, ...]) -> str:

@@ -1,25 +1,24 @@
 """How the runs of a sweep stand, read from their directories; nothing here writes."""
 
 import math
-import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from movi.errors import UserError, plain
 from movi.reading import read_last_row
-from movi.sweeps.files import progress_file, read_sweep, run_directory
-from movi.sweeps.lock import is_locked
-from movi.sweeps.matrix import Cell, Job, jobs_of
-from movi.sweeps.progress import Sign, read_sign
-from movi.training.run_files import CONFIG, METRICS, STATUS, SWEEP_FILE, read_config, read_status
+from movi.runs.files import ENDED, METRICS, read_config, read_status
+from movi.runs.finding import directories, is_run
+from movi.runs.lock import SWEEP_LOCK, is_locked
+from movi.runs.sweep import SWEEP_FILE, read_sweep
+from movi.sweeps.jobs import Job, jobs_of
+from movi.sweeps.progress import read_sign
 
 STATES = ("waiting", "running", "interrupted", "finished", "diverged", "failed", "unreadable")
-ENDED = ("finished", "diverged")
 DEPTH = 4
-"""How deep below a directory that is no sweep's its runs are looked for."""
+"""How many folders deep runs are looked for below a directory that holds no sweep."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +26,11 @@ class RunStatus:
     """One run."""
 
     env: str
-    """The environment."""
     label: str
-    """The algorithm's variant."""
     seed: int | None
-    """The seed."""
     state: str
     """One of STATES."""
     step: int = 0
-    """Agent steps done."""
     steps: int | None = None
     """Agent steps in all."""
     speed: float | None = None
@@ -60,7 +55,7 @@ class Overview:
     runs: tuple[RunStatus, ...]
     """In the sweep's order."""
     driven: bool | None
-    """Whether a `movi sweep` works on it; None if it is no sweep's."""
+    """Whether a `movi sweep` is at work on it; None if it holds no sweep."""
 
     def counts(self) -> dict[str, int]:
         """How many runs are in each state, those that occur."""
@@ -92,11 +87,11 @@ def overview(directory: Path) -> Overview:
     if not directory.is_dir():
         raise UserError(f"{directory}: is a file, expected a directory of runs")
     if (directory / SWEEP_FILE).exists():
-        stored = read_sweep(directory)
-        runs = tuple(run for job in jobs_of(stored.sweep) for run in job_status(directory, job))
-        title = f"sweep {stored.sweep.name}, {stored.sweep.scale}"
-        return Overview(title, runs, is_locked(directory))
-    places = list(_runs_below(directory))
+        sweep = read_sweep(directory)
+        runs = tuple(run for job in jobs_of(sweep) for run in job_status(directory, job))
+        title = f"sweep {sweep.name}, {sweep.scale}"
+        return Overview(title, runs, is_locked(directory / SWEEP_LOCK))
+    places = [path for path, files in directories(directory, DEPTH) if is_run(files)]
     if not places:
         raise UserError(
             f"{directory}: no sweep and no runs in it (no {SWEEP_FILE}, no config.json)"
@@ -105,35 +100,31 @@ def overview(directory: Path) -> Overview:
 
 
 def job_status(directory: Path, job: Job) -> Iterator[RunStatus]:
-    """The runs of a job."""
-    sign = read_sign(progress_file(directory, job))
-    for seed in job.seeds:
-        yield run_status(run_directory(directory, job.cell, seed), job.cell, seed, sign)
-
-
-def run_status(path: Path, cell: Cell, seed: int, sign: Sign | None) -> RunStatus:
-    """A run of a sweep, from its directory and its job's progress file."""
-    about = cell.env, cell.label, seed
-    steps, speed = cell.config.steps, None
-    try:
-        state, step, message = _read_status(path)
-    except UserError as error:
-        return RunStatus(*about, "unreadable", 0, steps, message=_from(path, error))
-    if state in ENDED:
-        return RunStatus(*about, state, step, steps, message=message)
-    alive = sign is not None and sign.state == "running" and sign.fresh
-    if sign is not None and alive:
-        state, step, message, speed = "running", max(step, sign.step), "", sign.speed
-    elif sign is not None and sign.state == "failed":
-        state, message = "failed", sign.message
-    elif state == "running":
-        state, step = "interrupted", max(step, _last_step(path))
-    return RunStatus(*about, state, min(step, steps), steps, speed, message)
+    """The runs of a job, from their directories and its progress file."""
+    sign, fresh = read_sign(job.progress(directory))
+    steps = job.cell.config.steps
+    for seed, path in zip(job.seeds, job.runs(directory)):
+        about, speed = (job.cell.env, job.cell.label, seed), None
+        try:
+            state, step, message = _read_status(path)
+        except UserError as error:
+            yield RunStatus(*about, "unreadable", 0, steps, message=_from(path, error))
+            continue
+        if state not in ENDED:
+            if sign is not None and sign.state == "running" and fresh:
+                state, message, speed = "running", "", sign.steps_per_second
+                step = max(step, sign.step)
+            elif sign is not None and sign.state == "failed":
+                state, message = "failed", sign.message
+            elif state == "running":
+                state, step = "interrupted", max(step, _last_step(path))
+            step = min(step, steps)
+        yield RunStatus(*about, state, step, steps, speed, message)
 
 
 def _from(path: Path, error: UserError) -> str:
     """A line about a file in a directory, without the directory's name."""
-    return str(error).removeprefix(f"{path}{os.sep}")
+    return str(error).removeprefix(f"{path}/")
 
 
 def _read_status(path: Path) -> tuple[str, int, str]:
@@ -156,25 +147,13 @@ def _last_step(path: Path) -> int:
     return 0 if found is None else found.step
 
 
-def _runs_below(directory: Path) -> Iterator[Path]:
-    for depth in range(DEPTH + 1):
-        found = sorted(directory.glob("*/" * depth + CONFIG))
-        yield from (file.parent for file in found if _is_run(file.parent))
-
-
-def _is_run(path: Path) -> bool:
-    """Whether a directory with a config.json is a run's, and not of some other program."""
-    return any((path / name).exists() for name in (STATUS, METRICS))
-
-
 def _own_status(path: Path) -> RunStatus:
     """A run that belongs to no sweep."""
-    name = str(path)
     try:
         config = read_config(path)
         state, step, message = _read_status(path)
     except UserError as error:
-        return RunStatus(name, "?", None, "unreadable", message=_from(path, error))
+        return RunStatus(str(path), "?", None, "unreadable", message=_from(path, error))
     step = max(step, _last_step(path)) if state == "running" else step
     return RunStatus(
         config.env, config.algorithm, config.seed, state, step, config.steps, None, message
@@ -215,13 +194,9 @@ def summary(seen: Overview) -> str:
     parts = [f"{len(seen.runs)} runs: {counts}"]
     if seen.left is not None:
         parts.append(f"about {duration(seen.left)} left")
-    if seen.driven is False and not _complete(seen.runs):
+    if seen.driven is False and not set(seen.counts()) <= set(ENDED):
         parts.append("nobody works on it (movi sweep --out DIR continues)")
     return "; ".join(parts)
-
-
-def _complete(runs: Iterable[RunStatus]) -> bool:
-    return all(run.state in ENDED for run in runs)
 
 
 def duration(seconds: float | None) -> str:

@@ -1,10 +1,11 @@
 """A worker process: the runs of one job, to their end.
 
 ``python -P -m movi.sweeps.worker DIR CELL SEED CORES [MODULE …]`` takes the seeds of cell number
-CELL that go together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two. Ids of
-environments may name the modules, as the user said (``--trust``). It continues what is unfinished
-and does nothing for what is finished, so it may be started as often as one likes.
-When whoever started it dies, the standard input closes: the worker saves its state and stops.
+CELL that go together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two. The
+modules are those that ids of environments may name (``--trust``). It continues what is unfinished
+and leaves alone what is finished, so it may be started any number of times.
+When the process that started it dies, the standard input closes: the worker saves its state and
+stops.
 """
 
 import os
@@ -17,10 +18,9 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from movi.errors import Interrupted, UserError
-from movi.sweeps.files import progress_file, read_sweep, run_directory
-from movi.sweeps.matrix import Job, jobs_of
+from movi.runs.lock import InUse
+from movi.sweeps.jobs import Job, find_job
 from movi.sweeps.progress import Progress
-from movi.training.lock import InUse
 from movi.training.stopping import stopping
 
 FAILED = 1
@@ -37,7 +37,7 @@ def main(arguments: Sequence[str]) -> int:
     use_cores(cores)
     threading.Thread(target=_follow_parent, daemon=True).start()
     job = find_job(Path(directory), int(index), int(seed))
-    with Progress(progress_file(Path(directory), job)) as progress:
+    with Progress(job.progress(Path(directory))) as progress:
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {job} (process {os.getpid()})", flush=True)
         try:
             patiently(lambda: perform(Path(directory), job, progress, trust))
@@ -55,14 +55,6 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def find_job(directory: Path, index: int, seed: int) -> Job:
-    """A job by its cell and its first seed."""
-    for job in jobs_of(read_sweep(directory).sweep):
-        if job.index == index and job.seeds[0] == seed:
-            return job
-    raise UserError(f"{directory}: no task of cell {index} starts with seed {seed}")
-
-
 def patiently(work: Callable[[], None]) -> None:
     """Does it when the runs are free: a worker before this one may still be saving its state."""
     end = time.monotonic() + GRACE + 30
@@ -78,19 +70,26 @@ def patiently(work: Callable[[], None]) -> None:
 def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] = ()) -> None:
     """Trains the job's runs, as far as they are not trained, to their end."""
     from movi.envs.gymnax_env import is_gymnax
-    from movi.sweeps.watching import JobWatcher
+    from movi.training.loop import Loop, Watcher
     from movi.training.processors import prepare_fused
     from movi.training.train import train_seeds
 
-    watcher = JobWatcher(progress)
-    outs = [run_directory(directory, job.cell, seed) for seed in job.seeds]
+    class ToFiles(Watcher):
+        """Announcements go to the log, steps to the progress file."""
+
+        def announce(self, line: str) -> None:
+            print(line, flush=True)
+
+        def tick(self, loop: Loop) -> None:
+            progress.reach(loop.step)
+
     with stopping() as stop:
         if is_gymnax(job.cell.env):
             share = int(os.environ["NPROC"])
             os.environ["NPROC"] = "1"  # a core for each seed's program, not several for one
             prepare_fused(min(len(job.seeds), share))
-        config = job.cell.config
-        train_seeds(config, job.seeds, outs, watcher=watcher, stop=stop, trust=trust)
+        config, outs = job.cell.config, job.runs(directory)
+        train_seeds(config, job.seeds, outs, watcher=ToFiles(), stop=stop, trust=trust)
 
 
 def use_cores(cores: str) -> None:

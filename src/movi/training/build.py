@@ -19,26 +19,24 @@ from movi.agents.optimisers import OptimiserName, make_optimiser
 from movi.agents.options import Options, Unknown
 from movi.agents.registry import find, options_of, register
 from movi.compilation import shared
-from movi.envs.atari import AtariVector
 from movi.envs.gymnax_env import is_gymnax, make_gymnax
-from movi.envs.interface import Environment, is_restorable
+from movi.envs.interface import Environment
 from movi.envs.jax_env import HostedEnvironment, JaxEnvironment
 from movi.envs.make import MOST
 from movi.envs.make import make_environment as make_by_id
 from movi.errors import UserError, check_count
-from movi.replay import device, frames, uniform
-from movi.replay.frames import FrameReplay
-from movi.replay.interface import Replay, is_kept, slack_of
-from movi.replay.uniform import UniformReplay
+from movi.replay import device, uniform
+from movi.replay.interface import Replay, slack_of
+from movi.runs.config import Config
 from movi.schedules import Constant, Schedule
 from movi.sizes import readable, require
-from movi.spaces import Spaces
+from movi.spaces import Box, Spaces
 from movi.targets import Algorithm
-from movi.training.config import Config
 from movi.training.drive import Built
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
 from movi.training.loop import Watcher
+from movi.training.replays import check_keepable, check_replay, new_replay
 from movi.training.run_directory import REPLAY
 from movi.transitions import ONE_STEP
 
@@ -146,6 +144,7 @@ def trained(
 
     The same object again for configs that differ only in what no learner depends on.
     """
+    check_actions(config, config.options.method(config.loss, None), spaces)
     settings = _Settings(
         config.algorithm,
         config.options,
@@ -195,11 +194,30 @@ def _trained(
     learner = make_learner(
         method,
         networks,
-        optimiser or make_optimiser(*settings.optimiser),
+        optimiser or _optimisers(method, *settings.optimiser),
         spaces,
         beta=settings.beta or Constant(0.0),
     )
     return Trained(method, networks, settings.spec, spaces, learner)
+
+
+def check_actions(config: Config, method: Method, spaces: Spaces) -> None:
+    """Raises unless the environment has actions that the algorithm takes."""
+    found, wanted = "box" if isinstance(spaces.actions, Box) else "discrete", method.actions
+    if found != wanted:
+        raise UserError(
+            f"env: {config.env} has {found.title()} actions, but {config.algorithm} acts by "
+            f"{wanted.title()} ones; for {found.title()} ones there are "
+            f"{'sac and momentum-sac' if found == 'box' else 'dqn, momentum-dqn and others'}"
+        )
+
+
+def _optimisers(
+    method: Method, name: OptimiserName, rate: float, epsilon: float
+) -> dict[str, optax.GradientTransformation]:
+    """An optimiser for each network, with the network's own step size if it has one."""
+    rates = {network: method.rates.get(network, rate) for network in method.networks}
+    return {network: make_optimiser(name, own, epsilon) for network, own in rates.items()}
 
 
 def check_batch(config: Config, what: Trained) -> None:
@@ -270,12 +288,12 @@ def _hosted(
     what = trained(config, environment.spaces, own.network, own.optimiser)
     check_batch(config, what)
     if own.replay is None:
-        _check_replay(config, environment, files, watcher)
+        check_replay(config, environment, files, watcher)
 
     def make_replay(slack: int | None) -> Replay:
         if own.replay is not None:
             return own.replay
-        return _make_replay(config, environment, files, slack)
+        return new_replay(config, environment, files, slack)
 
     loop = HostLoop(config, environment, what.learner, make_replay)
     return Built(
@@ -302,14 +320,15 @@ def _fused(
     what = trained(config, spaces, own.network, own.optimiser)
     check_batch(config, what)
     capacity, row = config.replay_capacity, device.packed_space(spaces.observation)
-    size = len(seeds) * capacity * device.bytes_per_transition(spaces.observation)
+    size = len(seeds) * capacity * device.bytes_per_transition(spaces.observation, spaces.action)
     times = f", {len(seeds)} times" if len(seeds) > 1 else ""
     watcher.announce(f"replay of {capacity:,} transitions{times}: {readable(size)}")
     files = [run / REPLAY for run in runs if config.checkpoint_every]
     loop = FusedLoop(config, environment, what.learner, seeds, files, vectorised=vectorised)
     if files:
         slack = slack_of(capacity, config.checkpoint_every)
-        uniform.require(len(seeds) * capacity, row, len(seeds) * slack, files[0])
+        count = len(seeds)
+        uniform.require(count * capacity, row, count * slack, files[0], action=spaces.action)
 
     @cache  # compiled once, for all evaluations of a run
     def hosted(n: int) -> HostedEnvironment:
@@ -322,66 +341,3 @@ def _fused(
         hosted,
         fingerprint(what.learner, spaces) if runs else "",
     )
-
-
-# Replays -----------------------------------------------------------------------------------------
-
-
-REPLAYS: Sequence[tuple[Any, Any, Any]] = (
-    (AtariVector, frames, FrameReplay),
-    (object, uniform, UniformReplay),
-)
-"""By environment: the module that knows the replay's size, and the replay."""
-
-
-def _replay_of(environment: Environment) -> tuple[Any, Any]:
-    """Of single frames for Atari, else of whole transitions."""
-    return next(own[1:] for own in REPLAYS if isinstance(environment, own[0]))
-
-
-def _check_replay(
-    config: Config, environment: Environment, directory: Path | None, watcher: Watcher
-) -> None:
-    """Says how large the replay will be, or that it cannot fit; nothing is made yet."""
-    space, capacity = environment.spaces.observation, config.replay_capacity
-    room, _ = _replay_of(environment)
-    slack = 0 if directory is None else slack_of(capacity, config.checkpoint_every)
-    n, mapped = config.n_step, directory is not None
-    size = room.bytes_of(capacity, space, slack, mapped=mapped, n_step=n)
-    watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
-    room.require(capacity, space, slack, directory, n)
-
-
-def _make_replay(
-    config: Config, environment: Environment, directory: Path | None, slack: int | None
-) -> Replay:
-    """The replay of a host's run.
-
-    In a directory it is kept in files: new ones, or those that are there and have this slack.
-    """
-    new = slack is None
-    if slack is None:
-        kept = directory is not None
-        slack = slack_of(config.replay_capacity, config.checkpoint_every) if kept else 0
-    _, kind = _replay_of(environment)
-    replay: Replay = kind(
-        config.replay_capacity,
-        environment.spaces.observation,
-        slack=slack,
-        horizon=config.horizon,
-        directory=directory,
-        new=new,
-    )
-    return replay
-
-
-def check_keepable(environment: Environment, replay: Replay | None) -> None:
-    """Raises unless a run with these can be checkpointed."""
-    without = "set checkpoint_every to 0 to train without checkpoints"
-    if not is_restorable(environment):
-        raise UserError(
-            "environment: cannot be restored in mid-episode; expected one with snapshot and "
-            f"restore (a Gymnasium vector: autoreset mode Disabled), or {without}"
-        )
-    if replay is not None and not is_kept(replay):
-        raise UserError(f"replay: expected one with moment, restore and room, or {without}")

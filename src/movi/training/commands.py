@@ -21,8 +21,8 @@ from movi.arguments import value_of
 from movi.errors import UserError, check_count, check_seed
 from movi.modules import module_of
 from movi.reading import checked
-from movi.training.config import Config
-from movi.training.presets import preset_fields, preset_options, usual_preset
+from movi.runs.config import Config
+from movi.runs.presets import preset_fields, preset_options, usual_preset
 
 MOST_SEEDS = 10_000
 MOST_EPISODES = 1_000_000
@@ -57,7 +57,8 @@ class Train(Config):
         name = _algorithm(arguments)
         kind: Any = Options if name is None else find(name, (module_of(name, "algorithm"),))
         chosen = _with_options(kind)
-        preset = value_of(arguments, "--preset") or usual_preset(value_of(arguments, "--env") or "")
+        usual = usual_preset(value_of(arguments, "--env") or "", name)
+        preset = value_of(arguments, "--preset") or usual
         own = {**preset_fields(preset), "options": kind(**preset_options(preset, kind))}
         return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **own)
 
@@ -103,8 +104,8 @@ class Resume:
 
     def execute(self) -> None:
         """Train to the end, and say where the agents are."""
+        from movi.runs.files import read_config
         from movi.training.resume import runs_in
-        from movi.training.run_files import read_config
 
         runs = runs_in(self.run)
         configs = [read_config(run) for run in runs]
@@ -131,13 +132,13 @@ def _with_options(kind: Any) -> Any:
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
     """Trains, begins or goes on; stops with a checkpoint when a signal asks for it."""
     from movi.training.processors import prepare
-    from movi.training.progress import bar
+    from movi.training.progress import progress_bar
     from movi.training.stopping import stopping
     from movi.training.train import train_seeds
 
     prepare(config.env, len(seeds))
-    start = time.monotonic()
-    with stopping() as stop, bar(f"{config.algorithm} {config.env}", config.steps) as watcher:
+    start, name = time.monotonic(), f"{config.algorithm} {config.env}"
+    with stopping() as stop, progress_bar(name, config.steps) as watcher:
         results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop, trust=trust)
     seconds = time.monotonic() - start
     for out, result in zip(outs, results):

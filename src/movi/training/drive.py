@@ -8,14 +8,14 @@ from typing import Any, NamedTuple
 from movi.agents.agent import Agent
 from movi.envs.interface import Environment
 from movi.errors import Interrupted
+from movi.runs.config import Config
+from movi.runs.files import EVALUATION, Status
 from movi.training.checkpoint import Checkpoints, Saved, newest
-from movi.training.config import Config
 from movi.training.evaluation import Evaluation, evaluate
 from movi.training.keeping import Keeper, said_how_it_ended
 from movi.training.loop import Loop, Result, Watcher
 from movi.training.resume import result_of
 from movi.training.run_directory import RunDirectory
-from movi.training.run_files import EVALUATION, Status
 from movi.training.stopping import Stop, never
 
 log = logging.getLogger("movi")

@@ -73,7 +73,7 @@ def evaluate(
     total, length = np.zeros(n), np.zeros(n, int)
     observation = environment.reset(seeds[:n])
     while any(len(played[i]) < share[i] for i in range(n)):
-        exploration = drawn(rng, n, epsilon, environment.spaces.actions)
+        exploration = drawn(rng, n, epsilon, environment.spaces)
         outcome = environment.step(epsilon_greedy(exploration, partial(agent.actions, observation)))
         observation = outcome.observation
         total += outcome.reward * outcome.valid

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from movi.runs.config import Config
 from movi.spaces import Spaces
-from movi.training.config import Config
 
 
 @dataclass(frozen=True)
@@ -39,11 +39,12 @@ def footprint(config: Config, spaces: Spaces) -> Footprint:
     room = frames if is_atari(config.env) else uniform
     row = device.packed_space(space) if fused else space
     n = 1 if fused else config.n_step  # compiled loops keep nothing more for n steps
-    files = room.bytes_of(capacity, row, slack, mapped=True, n_step=n) if kept else 0
+    own: dict[str, Any] = {"n_step": n, "action": spaces.action}
+    files = room.bytes_of(capacity, row, slack, mapped=True, **own) if kept else 0
     if fused:
-        replay = capacity * device.bytes_per_transition(space)
+        replay = capacity * device.bytes_per_transition(space, spaces.action)
     else:
-        replay = files or room.bytes_of(capacity, space, n_step=n)
+        replay = files or room.bytes_of(capacity, space, **own)
     state = jax.eval_shape(trained(config, spaces).learner.init, jax.random.key(0))
     agent = _bytes(state.online)
     # Two checkpoints and one that is being written.

@@ -20,9 +20,9 @@ from movi.replay.device import bytes_per_transition, packed_space
 from movi.replay.interface import slack_of
 from movi.replay.ring import Damaged
 from movi.replay.uniform import UniformReplay
+from movi.runs.config import Config
 from movi.sizes import require
 from movi.training.checkpoint import Saved
-from movi.training.config import Config
 from movi.training.fused_step import (
     FusedState,
     Keys,
@@ -156,13 +156,14 @@ class FusedLoop:
           files: a directory for each, in which its replay is kept; none if it is kept nowhere.
           vectorised: map the seeds inside one program, instead of running one program for each.
         """
-        size = config.replay_capacity * bytes_per_transition(environment.spaces.observation)
+        spaces = environment.spaces
+        size = config.replay_capacity * bytes_per_transition(spaces.observation, spaces.action)
         plural = f" for each of {len(seeds)} seeds" if len(seeds) > 1 else ""
         require(
             f"replay of {config.replay_capacity:,} transitions{plural}", memory=len(seeds) * size
         )
         self.config, self.seeds, self._files = config, tuple(seeds), tuple(files)
-        self._row = packed_space(environment.spaces.observation)
+        self._row, self._action = packed_space(spaces.observation), spaces.action
         self._kept: list[UniformReplay] = []
         self.step = self.ticks = 0
         self._vectorised = vectorised and len(seeds) > 1
@@ -195,7 +196,12 @@ class FusedLoop:
     def _open(self, slack: int, *, new: bool) -> None:
         self._kept = [
             UniformReplay(
-                self.config.replay_capacity, self._row, slack=slack, directory=file, new=new
+                self.config.replay_capacity,
+                self._row,
+                slack=slack,
+                action=self._action,
+                directory=file,
+                new=new,
             )
             for file in self._files
         ]

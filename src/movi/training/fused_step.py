@@ -17,12 +17,12 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from movi.agents.exploration import Limits, epsilon_greedy, exploring
+from movi.agents.exploration import Limits, epsilon_greedy, exploring, words_of
 from movi.agents.learner import Learner, LearnerState
 from movi.compilation import shared
 from movi.envs.jax_env import JaxEnvironment, compiled, env_keys, step_all, step_keys
 from movi.replay import device
-from movi.training.config import Config
+from movi.runs.config import Config
 from movi.training.draws import (
     ACTING,
     INITIALISATION,
@@ -68,7 +68,7 @@ class ChunkDraws(NamedTuple):
     """The random numbers of a chunk: all at once cost a hundredth of one by one in the loop.
 
     Attributes:
-      acting: [ticks, n, 2].
+      acting: [ticks, n, W].
       environments: the keys of the environments' steps, [ticks, n].
       sampling: [updates, M, B], from the first multiple of F after the chunk's beginning on; before
         learning starts nothing reads them.
@@ -110,7 +110,8 @@ def make_init(
 
     def init(seed: int) -> FusedState:
         states, observation = reset(keys_of(seed, config.num_envs).environments)
-        ring = device.empty(config.replay_capacity, environment.spaces.observation)
+        spaces = environment.spaces
+        ring = device.empty(config.replay_capacity, spaces.observation, spaces.action)
         return FusedState(learn(key_of(seed, INITIALISATION)), ring, states, observation)
 
     return init
@@ -153,17 +154,18 @@ def _make_chunk(
     ``limit`` nothing is learned. The state's buffers are taken over. With ``seeds`` the state, the
     keys and the records have a leading axis of seeds; the counters are common to all.
     """
-    n, space = config.num_envs, environment.spaces.observation
+    n, space, action = config.num_envs, environment.spaces.observation, environment.spaces.action
+    words_shape = n, words_of(environment.spaces)
     capacity, starts = config.replay_capacity, config.learns_after
     horizon = config.horizon
     period, minibatches = config.update_period, (learner.minibatches, config.batch_size)
     names = learner.metrics
 
     def act(state: FusedState, words: Array, epsilon: Limits, key: Array) -> Array:
-        exploration = exploring(words, epsilon, environment.spaces.actions)
+        exploration = exploring(words, epsilon, environment.spaces)
         return epsilon_greedy(
             exploration,
-            lambda: learner.act(state.learner, state.observation, key).astype(jnp.int32),
+            lambda: learner.act(state.learner, state.observation, key).astype(action.dtype),
         )
 
     def agent_step(
@@ -197,7 +199,7 @@ def _make_chunk(
         first_draw = first * n // period - starts // period
         draws = first_draw + jnp.arange(ticks * n // period + 1, dtype=jnp.int32)
         return ChunkDraws(
-            jax.vmap(lambda tick: bits(keys.acting, tick, (n, 2)))(numbers),
+            jax.vmap(lambda tick: bits(keys.acting, tick, words_shape))(numbers),
             jax.vmap(lambda tick: step_keys(keys.environments, tick + 1))(numbers),
             jax.vmap(lambda draw: bits(keys.sampling, draw, minibatches))(draws),
             keys.policy,

@@ -10,7 +10,7 @@ import numpy as np
 from movi.agents.learner import Learner, LearnerState
 from movi.compilation import library_takes, shared
 from movi.errors import UserError
-from movi.spaces import ObservationSpace
+from movi.spaces import Spaces
 from movi.training.draws import INITIALISATION, LEARNING, POLICY, key_of
 from movi.transitions import Transition
 from movi.trees import arrays_of, tree_of
@@ -148,19 +148,20 @@ class HostLearner:
             arrays["pending.step"] = np.array(step)
         return arrays
 
-    def restore(self, arrays: Mapping[str, np.ndarray], space: ObservationSpace, *m: int) -> None:
-        """Goes on from a snapshot; observations are of ``space``, minibatches of m transitions."""
+    def restore(self, arrays: Mapping[str, np.ndarray], spaces: Spaces, m: tuple[int, int]) -> None:
+        """Goes on from a snapshot, with minibatches of m transitions."""
         carry = tree_of(self._carry, arrays, "learner")
         pending = None
         if "pending.step" in arrays:
             batches = Transition(*(arrays[f"pending.{name}"] for name in _FIELDS))
-            observation, number = (*m, *space.shape), np.dtype(np.float32)
+            seen, action, number = spaces.observation, spaces.action, np.dtype(np.float32)
+            observation = (*m, *seen.shape), np.dtype(seen.dtype)
             expected = Transition(
-                (observation, np.dtype(space.dtype)),
-                (m, np.dtype(np.int32)),
+                observation,
+                ((*m, *action.shape), np.dtype(action.dtype)),
                 (m, number),
                 (m, number),
-                (observation, np.dtype(space.dtype)),
+                observation,
             )
             for name, part, kind in zip(_FIELDS, batches, expected):
                 if (part.shape, part.dtype) != kind:

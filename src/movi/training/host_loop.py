@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from movi.agents.exploration import epsilon_greedy, exploring, limits
+from movi.agents.exploration import epsilon_greedy, exploring, limits, words_of
 from movi.agents.learner import Learner
 from movi.envs.interface import Environment, Outcome, is_restorable
 from movi.replay.interface import Replay, is_kept
+from movi.runs.config import Config
 from movi.training.checkpoint import Saved
-from movi.training.config import Config
 from movi.training.draws import ACTING, SAMPLING, Draws, env_seeds, key_of
 from movi.training.host_learner import HostLearner
 from movi.training.loop import CHUNK
@@ -63,7 +63,9 @@ class HostLoop:
         self.step = self.ticks = self.updates = self.syncs = 0
         self._minibatches = learner.minibatches
         self._epsilon = config.epsilon_of
-        self._acting = Draws(key_of(config.seed, ACTING), (environment.num_envs, 2))
+        self._acting = Draws(
+            key_of(config.seed, ACTING), (environment.num_envs, words_of(environment.spaces))
+        )
         self._sampling = Draws(
             key_of(config.seed, SAMPLING), (learner.minibatches, config.batch_size)
         )
@@ -150,8 +152,8 @@ class HostLoop:
         self.replay = self._make_replay(int(state["replay"]["slack"]))
         assert is_kept(self.replay)
         self.replay.restore(state["replay"])
-        space, m = self.environment.spaces.observation, self._minibatches
-        self.learner.restore(arrays, space, m, self.config.batch_size)
+        m = self._minibatches, self.config.batch_size
+        self.learner.restore(arrays, self.environment.spaces, m)
         prefix = "environment."
         self._observation = self.environment.restore(
             {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
@@ -176,8 +178,8 @@ class HostLoop:
 
     def _act(self) -> np.ndarray:
         """The policy's actions, or random ones where the environments explore."""
-        words, actions = self._acting(self.ticks), self.environment.spaces.actions
-        exploration = exploring(words, limits(self.epsilon()), actions)
+        words, spaces = self._acting(self.ticks), self.environment.spaces
+        exploration = exploring(words, limits(self.epsilon()), spaces)
         if exploration.everywhere():
             self.learner.start()  # no action waits for this update: it runs beside the environments
         return epsilon_greedy(exploration, lambda: self.learner.act(self._observation, self.ticks))

@@ -11,6 +11,7 @@ from movi.training.run_directory import RunDirectory
 from movi.training.stopping import Stop
 
 Room = Callable[[Mapping[str, Any]], int]
+"""Agent steps until the replay's files lose what a checkpoint with this state of them needs."""
 
 
 class Keeper:
@@ -29,14 +30,14 @@ class Keeper:
         margin: int,
         room: Room,
     ) -> None:
-        """Keeps the runs of these directories.
+        """Of the runs in these directories, if there are any.
 
         Args:
           directories: of the runs; empty for none.
           every: agent steps between two checkpoints; 0 for none.
           stop: whether somebody asks to stop.
-          margin: agent steps that may pass before the next question.
-          room: how many agent steps the replay has left before a moment of it is lost.
+          margin: agent steps that may pass between two calls of ``look``.
+          room: of the replay.
         """
         self._directories = directories
         self._checkpoints = [Checkpoints(directory.path) for directory in directories if every]
@@ -46,26 +47,26 @@ class Keeper:
         self.step = 0
 
     def begin(self, step: int) -> None:
-        """The runs go on from this step; what they need of older checkpoints is kept."""
+        """Starts at this step, and notes what the checkpoints on disk need of the replay."""
         self.step = step
         for kept in self._checkpoints[0].steps() if self._checkpoints else ():
             with suppress(Exception):  # one that makes no sense needs nothing
-                moment = self._checkpoints[0].read(kept).state["replay"]
-                self._room(moment)
-                self._kept.append((kept, moment))
+                replay = self._checkpoints[0].read(kept).state["replay"]
+                self._room(replay)
+                self._kept.append((kept, replay))
 
     def left(self, step: int) -> int:
         """Agent steps until a checkpoint is due, as far as is known now."""
         if not self._checkpoints:
             return sys.maxsize
-        rooms = [self._room(moment) for _, moment in self._kept[-KEPT:]]
+        rooms = [self._room(replay) for _, replay in self._kept[-KEPT:]]
         return min([self.step + self._every - step, *rooms])
 
     def look(self, step: int, last: bool, content: Callable[[], Sequence[Saved]]) -> None:
         """Makes a checkpoint if one is due; raises ``Interrupted`` if somebody asks to stop.
 
         Args:
-          step: the runs' agent step, at a settled moment.
+          step: the runs' agent step, where the loop can be saved.
           last: whether it is their last one.
           content: the runs' content.
         """
@@ -91,7 +92,7 @@ def said_how_it_ended(
     step: Callable[[], int],
     ended: Callable[[int], bool] = lambda i: False,
 ) -> Iterator[None]:
-    """Whatever stops runs before their end is in their status, and how to go on in the line."""
+    """Writes what stops runs into their status; the error's line then says how to go on."""
     try:
         yield
     except BaseException as error:

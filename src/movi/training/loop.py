@@ -9,9 +9,9 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from movi.agents.agent import Agent
+from movi.runs.files import Status
 from movi.training.checkpoint import Saved
 from movi.training.evaluation import Evaluation
-from movi.training.run_files import Status
 
 CHUNK = 1_000  # agent steps between two looks at a run in compiled code
 

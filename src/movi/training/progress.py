@@ -38,7 +38,7 @@ class _Bar(Watcher):
 
 
 @contextmanager
-def bar(description: str, total: int) -> Iterator[Watcher]:
+def progress_bar(description: str, total: int) -> Iterator[Watcher]:
     """A watcher that draws on the terminal, or ignores everything if there is none."""
     if not sys.stderr.isatty():
         yield Watcher()

@@ -81,12 +81,11 @@ def _play(
             yield _even(env.render())
             if ended:
                 break
-            exploration = drawn(rng, 1, epsilon, agent.spaces.actions)
+            exploration = drawn(rng, 1, epsilon, agent.spaces)
             (action,) = epsilon_greedy(
                 exploration, partial(agent.actions, np.asarray(observation)[None])
             )
-            action = int(action) + agent.spaces.first_action
-            observation, reward, terminated, truncated, _ = env.step(action)
+            observation, reward, terminated, truncated, _ = env.step(agent.spaces.own(action))
             total += float(reward)
             ended = terminated or truncated
         returns.append(total)

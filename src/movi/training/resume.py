@@ -9,9 +9,8 @@ from movi.agents.agent import AGENT_FILE, load
 from movi.agents.options import Averaging, default_kappa
 from movi.errors import UserError
 from movi.files import check_own_directory, check_replaceable, write_aside, writing
-from movi.training.config import Config, flat
-from movi.training.evaluation import Evaluation
-from movi.training.run_files import (
+from movi.runs.config import Config, changes
+from movi.runs.files import (
     CONFIG,
     EVALUATION,
     EVALUATIONS,
@@ -28,19 +27,19 @@ from movi.training.run_files import (
     read_metrics,
     read_status,
 )
+from movi.training.evaluation import Evaluation
 
 RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE)
 WRITTEN = (CONFIG, STATUS, VERSIONS, GROUP, EXTENDED, *RESULTS)
-FREE = ("checkpoint_every", "save_every")  # no result depends on them
 
 
 def continued(
     run: Path, config: Config, announce: Callable[[str], None] = lambda line: None
 ) -> Config:
-    """The config with which a run goes on that was asked for with ``config``.
+    """The config with which a run goes on, if ``config`` is asked for; UserError if it is another.
 
-    The same run may have another rhythm of checkpoints, and more steps. Where β changes by a share
-    of the run's length (κ None), a longer run would change what was trained already: so κ stays.
+    The same run may have checkpoints at other times, and more steps. Where β changes by a share of
+    the run's length (κ None), a longer run would change what was trained already: so κ stays.
     """
     before = read_config(run)
     for name in WRITTEN:
@@ -49,11 +48,10 @@ def continued(
         check_own_directory(run / name, run)
     if (run / EXTENDED).is_file():
         config = with_kappa(config, before)
-    there, here = flat(before), flat(config)
     differing = [
-        f"{name} is {there.get(name)!r} there and {here.get(name)!r}"
-        for name in {**there, **here}
-        if name not in (*FREE, "steps") and there.get(name) != here.get(name)
+        f"{name} is {there!r} there and {here!r}"
+        for name, (there, here) in changes(before, config).items()
+        if name != "steps"
     ]
     if differing:
         raise UserError(f"out: {run} holds another run: {', '.join(differing)} here")
@@ -84,7 +82,7 @@ def with_kappa(config: Config, before: Config) -> Config:
 
 
 def state_of(run: Path) -> str:
-    """How a run stands; one that was killed is still "running"."""
+    """A run's status; one that was killed is still "running"."""
     found = read_status(run)
     return "running" if found is None else found.status
 

@@ -1,20 +1,4 @@
-"""The run directory: what a run leaves behind, and the source of truth for reports.
-
-config.json         the config, as it was given
-metrics.jsonl       one row per iteration, deterministic: equal runs have equal bytes
-evaluations.jsonl   one row per evaluation during the run, deterministic too
-timing.jsonl        one row per iteration: seconds and speeds
-events.out.*        the same metrics for TensorBoard
-versions.json       the versions that trained it, each with the step since which it did
-status.json         running, finished, diverged, interrupted or failed; the step; a message
-evaluation.json     the evaluation at the end
-agent.safetensors   the agent
-checkpoint/         the last two checkpoints: see docs/resume.md
-replay/             the replay, if the run has checkpoints
-lock                while a process has the run
-group.json          the seeds that were trained together in one program, if there are several
-extended.json       κ, of a run that was made longer
-"""
+"""The writer of a run directory; its files are described in ``movi.runs.files``."""
 
 import hashlib
 import json
@@ -23,9 +7,10 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import IO, Any
+from typing import Any, TypeVar
 
 from movi.agents.agent import AGENT_FILE, Agent, encoded
 from movi.agents.learner import comparable
@@ -33,10 +18,8 @@ from movi.errors import UserError, one_line
 from movi.files import check_own_directory, directory_to_write, write_aside, writing
 from movi.reading import LARGE, content, read_rows, rows
 from movi.replay.ring import Damaged
-from movi.training.config import Config
-from movi.training.evaluation import Evaluation
-from movi.training.lock import LOCK_FILE, Lock
-from movi.training.run_files import (
+from movi.runs.config import Config
+from movi.runs.files import (
     CONFIG,
     EVALUATION,
     EVALUATIONS,
@@ -53,10 +36,14 @@ from movi.training.run_files import (
     holds_run,
     read_if_there,
 )
+from movi.runs.lock import RUN_LOCK, Lock
+from movi.training.evaluation import Evaluation
 from movi.versions import of_training
 
 REPLAY = "replay"
-PASSING = (LOCK_FILE, REPLAY, GROUP)  # what a process that died before its first file may leave
+PASSING = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
+
+Opened = TypeVar("Opened", "_Rows", "_Events")
 
 
 class RunDirectory:
@@ -86,9 +73,9 @@ class RunDirectory:
         self._made = not self.path.exists()
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
-        self._lock = Lock(self.path)
+        self._lock = Lock(self.path / RUN_LOCK)
         self._begun = False
-        self._open: list[Any] = []
+        self._files = ExitStack()
         self.rows: list[dict[str, Any]] = []
 
     @property
@@ -114,16 +101,12 @@ class RunDirectory:
             if self._group:
                 self.write_json(GROUP, {"format": 1, "seeds": self._group})
             write_aside(self.path / CONFIG, self._config.to_json())
-            self._metrics = _Rows(self.path / METRICS, kept)
-            self._open.append(self._metrics)
-            if self._config.evaluate_every:
-                self._evaluations = _Rows(self.path / EVALUATIONS, played)
-                self._open.append(self._evaluations)
             timing = _timing(self.path / TIMING, len(self.rows))
-            self._timing = _opened(self.path / TIMING, _lines(timing))
-            self._open.append(self._timing)
-            self._events = _Events(self.path)
-            self._open.append(self._events)
+            self._metrics = self._opened(_Rows(self.path / METRICS, kept))
+            self._timing = self._opened(_Rows(self.path / TIMING, _lines(timing)))
+            if self._config.evaluate_every:
+                self._evaluations = self._opened(_Rows(self.path / EVALUATIONS, played))
+            self._events = self._opened(_Events(self.path))
             timing += [{} for _ in self.rows[len(timing) :]]
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
@@ -135,6 +118,11 @@ class RunDirectory:
         notice = self._write_versions(0 if written is None else step)
         self.status("running", step)
         return notice
+
+    def _opened(self, file: Opened) -> Opened:
+        """A file that ``close`` closes."""
+        self._files.callback(file.close)
+        return file
 
     def _write_versions(self, step: int) -> str:
         """Adds today's versions if they are others; a line about them, if there is one to say."""
@@ -174,8 +162,7 @@ class RunDirectory:
         self._last, self._last_step = now, step
         with writing(self.path):
             self._metrics.add(clean(metrics))
-            self._timing.write(_lines([timing]))
-            self._timing.flush()
+            self._timing.add(timing)
             self._events.add({**metrics, **timing})
         self.rows.append(dict(metrics))
 
@@ -189,7 +176,7 @@ class RunDirectory:
     def written(self) -> dict[str, Any]:
         """What ``begin`` needs to go on from here; it is on the disk when this returns."""
         with writing(self.path):
-            os.fsync(self._timing.fileno())
+            self._timing.written()
             written = self._metrics.written()
             if self._config.evaluate_every:
                 written["evaluations"] = self._evaluations.written()
@@ -213,11 +200,10 @@ class RunDirectory:
 
     def close(self) -> None:
         """Closes the files; a new directory in which nothing began is removed again."""
-        for file in self._open:
-            file.close()
+        self._files.close()
         if self._new and not self._begun:
             shutil.rmtree(self.replay, ignore_errors=True)
-        self._lock.release()
+        self._lock.close()
         if self._made and not self._begun:
             self.path.rmdir()
 
@@ -237,7 +223,8 @@ class _Rows:
     """A file of rows that a checkpoint can refer to: how many there were, and which."""
 
     def __init__(self, file: Path, content: bytes) -> None:
-        self._file = _opened(file, content)
+        write_aside(file, content)
+        self._file = file.open("ab")
         self._rows, self._bytes = len(content.splitlines()), len(content)
         self._digest = hashlib.sha256(content)
 
@@ -257,7 +244,7 @@ class _Rows:
 
 
 class _Events:
-    """TensorBoard's file, written at once and not by a thread: an error is whoever writes's."""
+    """TensorBoard's file, written at once and not by a thread, so that errors reach the run."""
 
     def __init__(self, path: Path) -> None:
         from tensorboardX.event_file_writer import EventsWriter
@@ -324,12 +311,6 @@ def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
     return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-def _opened(file: Path, content: bytes) -> IO[bytes]:
-    """A file with this content, to be added to."""
-    write_aside(file, content)
-    return file.open("ab")
 
 
 def clean(metrics: Mapping[str, Any]) -> dict[str, Any]:

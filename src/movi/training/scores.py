@@ -16,7 +16,6 @@ class Scores:
         self._return = [0.0] * num_envs
         self._length = [0] * num_envs
         self._ended: list[tuple[float, int]] = []
-        self.recent: float | None = None
         self.episodes = 0
 
     def add(self, outcome: Outcome, i: int) -> bool:
@@ -31,7 +30,6 @@ class Scores:
         self._length[i] += 1
         if ended:
             self._ended.append((self._return[i], self._length[i]))
-            self.recent = self._return[i]
             self.episodes += 1
             self._return[i], self._length[i] = 0.0, 0
 
@@ -54,7 +52,6 @@ class Scores:
             "return": list(self._return),
             "length": list(self._length),
             "ended": [list(episode) for episode in self._ended],
-            "recent": self.recent,
             "episodes": self.episodes,
         }
 
@@ -63,6 +60,4 @@ class Scores:
         self._return = [float(value) for value in snapshot["return"]]
         self._length = [int(value) for value in snapshot["length"]]
         self._ended = [(float(score), int(length)) for score, length in snapshot["ended"]]
-        recent = snapshot["recent"]
-        self.recent = None if recent is None else float(recent)
         self.episodes = int(snapshot["episodes"])

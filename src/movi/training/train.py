@@ -15,14 +15,14 @@ from movi.envs.interface import Environment
 from movi.envs.jax_env import JaxEnvironment
 from movi.errors import UserError
 from movi.replay.interface import Replay
+from movi.runs.config import Config
+from movi.runs.files import holds_run
 from movi.targets import Algorithm
 from movi.training.build import Own, built, known_config, trained
-from movi.training.config import Config
 from movi.training.drive import drive
 from movi.training.loop import Result, Watcher
 from movi.training.resume import check_group, continued, has_ended, is_grouped, result_of
 from movi.training.run_directory import RunDirectory, check_free, check_learner
-from movi.training.run_files import holds_run
 from movi.training.stopping import Stop, never
 
 

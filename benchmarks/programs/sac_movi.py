@@ -1,0 +1,58 @@
+"""Agent steps per second of this package while it learns: host|fused|c51|dqn WARM STEPS."""
+
+import sys
+import time
+
+import jax
+
+from movi.envs import make_gymnasium
+from movi.envs.gymnax_env import is_gymnax, make_gymnax
+from movi.replay import UniformReplay
+from movi.runs.config import Config
+from movi.runs.presets import preset_fields
+from movi.training.build import trained
+from movi.training.fused_loop import FusedLoop
+from movi.training.host_loop import HostLoop
+from movi.training.processors import prepare_fused
+
+task, warm, steps = sys.argv[1], *map(int, sys.argv[2:4])
+if task in ("host", "fused"):
+    env = "Pendulum-v1" if task == "host" else "gymnax/Pendulum-v1"
+    fields = {**preset_fields("sac"), "learning_rate": 1e-3, "replay_capacity": 20_000}
+    config = Config("sac", env, **{**fields, "steps": warm + steps})
+else:
+    fields = {**preset_fields("minatar-published"), "learning_starts": 1_000}
+    config = Config(task, "MinAtar/Breakout", **{**fields, "steps": warm + steps})
+if is_gymnax(config.env):
+    prepare_fused(1)
+    environment = make_gymnax(config.env)
+    learner = trained(config, environment.spaces).learner
+    loop = FusedLoop(config, environment, learner, [0])
+else:
+    environment = make_gymnasium(config.env)
+    spaces = environment.spaces
+    loop = HostLoop(
+        config,
+        environment,
+        trained(config, spaces).learner,
+        lambda slack: UniformReplay(
+            config.replay_capacity, spaces.observation, action=spaces.action
+        ),
+    )
+    loop.begin()
+
+
+def settle():
+    """Waits for what was only dispatched."""
+    jax.block_until_ready(loop.states if isinstance(loop, FusedLoop) else loop.learner.state)
+
+
+loop.advance(warm)
+settle()
+start = time.perf_counter()
+loop.advance(warm + steps)
+settle()
+print(steps / (time.perf_counter() - start))
+assert loop.updates == (warm + steps) // config.update_period - (
+    config.learning_starts // config.update_period
+)

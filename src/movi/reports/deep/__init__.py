@@ -1,0 +1,1 @@
+"""The deep half of the report: agents with networks."""

@@ -1,0 +1,166 @@
+"""The paper's figures of deep agents (Section 7.2, appendix), each defined once.
+
+A function returns None when the results lack what it draws.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from movi.reports.deep.results import BASELINE, MOMENTUM, Results, Series
+from movi.reports.drawing.bars import Bars, BarsFigure
+from movi.reports.drawing.panels import Panel, PanelsFigure, Trace
+from movi.reports.drawing.styles import PUBLISHED, Style
+from movi.reports.statistics import mean_and_deviation
+from movi.runs.sweep import slug
+
+LARGE = "SpaceInvaders"
+"""The game that the paper shows large; where it is absent, the first one."""
+
+
+def _trace(results: Results, game: str, series: Series) -> Trace | None:
+    cell = results.cells.get((game, series.label))
+    if cell is None:
+        return None
+    mean, deviation = mean_and_deviation(cell.scores)
+    return Trace(series.style, mean, deviation, cell.diverged)
+
+
+def _published(results: Results, game: str) -> list[Trace]:
+    """The reference's curves of a game, in grey, as far as ours go."""
+    reference = results.reference
+    if reference is None:
+        return []
+    traces = []
+    for name, look in zip(reference.variants, PUBLISHED * len(reference.variants)):
+        scores = reference.curves.get((game, name))
+        if scores is not None:
+            style = Style(f"{name} (published)", *look)
+            longest = max(c.scores.shape[1] for (g, _), c in results.cells.items() if g == game)
+            traces.append(Trace(style, mean_and_deviation(scores)[0][:longest]))
+    return traces
+
+
+def _panels(
+    results: Results, games: Sequence[str], shown: Sequence[Series], *, overlay: bool
+) -> list[Panel]:
+    panels = []
+    for game in games:
+        traces = [_trace(results, game, series) for series in shown]
+        known = [trace for trace in traces if trace is not None and trace.mean.size]
+        if any((trace.mean == trace.mean).any() for trace in known):  # something that is not NaN
+            panels.append(Panel(game, (*known, *(_published(results, game) if overlay else ()))))
+    return panels
+
+
+def _learning_curves(
+    results: Results, name: str, title: str, games: Sequence[str], shown: Sequence[Series]
+) -> PanelsFigure | None:
+    panels = _panels(results, games, shown, overlay=name != "beta")
+    if not panels:
+        return None
+    unfinished = any(results.count(series.label)[2] for series in shown)
+    note = "Where runs are not finished, the mean is over those that have got so far."
+    whose = "training score of Momentum-DQN" if name == "beta" else "training score"
+    return PanelsFigure(
+        name=f"{results.name}-{name}",
+        title=title,
+        subtitle=f"{whose}, mean ± standard deviation over seeds",
+        panels=tuple(panels),
+        note=note if unfinished else "",
+    )
+
+
+def curves(results: Results) -> PanelsFigure | None:
+    """Appendix, "All averaged training scores …": every game, every algorithm."""
+    shown = [series for series in results.series if series.main]
+    figure = _learning_curves(
+        results, "curves", "Learning curves, game by game", results.games, shown
+    )
+    if figure is None or len(figure.panels) > 1:
+        return figure
+    return replace(figure, title=f"Learning curves: {figure.panels[0].title}")
+
+
+def one_game(results: Results, game: str | None = None) -> PanelsFigure | None:
+    """Section 7.2, "Scores obtained on SpaceInvaders by DQN and Momentum-DQN"."""
+    main = [series for series in results.series if series.main]
+    pair = [
+        next((series for series in main if series.algorithm == algorithm), None)
+        for algorithm in (BASELINE, MOMENTUM)
+    ]
+    shown = [series for series in pair if series is not None] if all(pair) else main[:2]
+    known = [g for g in results.games if all((g, s.label) in results.cells for s in shown)]
+    if len(results.games) < 2 or len(shown) < 2 or not known:
+        return None
+    chosen = game if game in known else LARGE if LARGE in known else known[0]
+    title = f"{' and '.join(series.style.label for series in shown)} on {chosen}"
+    return _learning_curves(results, "one-game", title, [chosen], shown)
+
+
+def compared(results: Results) -> list[Series]:
+    """The main variants that have a comparison with a baseline."""
+    return [v for v in results.series if v.main and v.label in results.comparisons]
+
+
+def _bars(results: Results, series: Series, *, with_mean: bool) -> Bars:
+    comparison = results.comparisons[series.label]
+    diverged = {
+        game
+        for (game, label), cell in results.cells.items()
+        if label == series.label and cell.diverged
+    }
+    mean = comparison.mean.value if with_mean and len(comparison.games) > 1 else None
+    return Bars(series.style, comparison.games, mean, frozenset(diverged))
+
+
+def improvement(results: Results, label: str) -> BarsFigure | None:
+    """Section 7.2, "Normalized improvement of … over DQN"; None for a single game."""
+    comparison = results.comparisons.get(label)
+    if comparison is None or len(comparison.games) < 2:
+        return None
+    series = results.labelled(label)
+    baseline = results.baseline_of(label)
+    return BarsFigure(
+        name=f"{results.name}-improvement-{slug(label)[:60]}",
+        title=f"Normalised improvement of {series.style.label} over {baseline}",
+        subtitle="by the area under the training curve",
+        bars=(_bars(results, series, with_mean=True),),
+        note=_left_out(comparison.undefined),
+        y_title="normalised improvement",
+    )
+
+
+def _left_out(undefined: Sequence[str]) -> str:
+    if not undefined:
+        return ""
+    return f"Without {', '.join(undefined)}: the baseline's area is 0 there."
+
+
+def joint(results: Results) -> BarsFigure | None:
+    """Appendix, "AUC improvement over DQN of Momentum-DQN, DSQL and DDPP"."""
+    shown = compared(results)
+    if not shown or (len(shown) == 1 and len(results.games) > 1):
+        return None
+    baselines = {results.baseline_of(series.label) for series in shown}
+    over = baselines.pop() if len(baselines) == 1 else "the DQN of the same settings"
+    undefined = [g for v in shown for g in results.comparisons[v.label].undefined]
+    return BarsFigure(
+        name=f"{results.name}-improvements",
+        title=f"Improvement over {over}",
+        subtitle="normalised, by the area under the training curve",
+        bars=tuple(_bars(results, series, with_mean=False) for series in shown),
+        note=_left_out(list(dict.fromkeys(undefined))),
+        y_title="normalised improvement",
+    )
+
+
+def influence_of_beta(results: Results) -> PanelsFigure | None:
+    """Appendix, "Influence of β": Momentum-DQN with other schedules of β, and DQN."""
+    momentum = [series for series in results.series if series.algorithm == MOMENTUM]
+    others = [series for series in momentum if not series.main]
+    games = [g for g in results.games if any((g, s.label) in results.cells for s in others)]
+    baseline = [series for series in results.series if series.algorithm == BASELINE][:1]
+    by_beta = sorted(momentum, key=lambda s: (s.beta is not None, s.beta or 0.0))
+    if not others:
+        return None
+    return _learning_curves(results, "beta", "Influence of β", games, [*baseline, *by_beta])

@@ -1,0 +1,304 @@
+"""Runs put side by side for the deep half of the report.
+
+The rules that everything else relies on:
+
+- An iteration in which no episode ended has no score; the last one stands (before the first one,
+  the first).
+- A diverged run counts. From the iteration that it did not complete on, it has the lowest score
+  that any run of these results reached on that game.
+- An unfinished run is shown up to where it is, and is not compared.
+- An algorithm is compared with the DQN whose settings are otherwise the same. A second DQN (of
+  another preset, say) is compared with the first if its runs are as long.
+
+    #   iteration:   1     2     3     4     5
+    #   finished:   10     -    30    40    50   →  10  10  30  40  50
+    #   diverged:   10    20    25 (ended here)  →  10  20   0   0   0    (the game's lowest: 0)
+    #   unfinished: 10    20    30  (so far)     →  10  20  30   .   .    (shown, not compared)
+"""
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from movi.agents.options import Averaging, DeepSQL
+from movi.games import GAMES
+from movi.reports.deep.naming import (
+    alike,
+    derived_labels,
+    game_of,
+    preset_rank,
+    pretty,
+    suite_of,
+    usual,
+)
+from movi.reports.deep.references import Reference
+from movi.reports.deep.results import BASELINE, MOMENTUM, GameScores, Results, Series
+from movi.reports.drawing.numbers import Array, span
+from movi.reports.drawing.styles import DEEP, FURTHER, Style
+from movi.runs.config import SHARED, Config
+from movi.runs.finding import Run
+from movi.runs.sweep import Sweep, slug
+
+STICKY = {"Atari": "sticky actions 0.25", "MinAtar": "sticky actions 0.1"}
+"""By suite; the others have none."""
+PUBLISHED_STEPS = 250_000
+"""Agent steps of an iteration of published Atari curves."""
+
+
+def results_of(
+    runs: Sequence[Run], reference: Reference | None = None
+) -> tuple[tuple[Results, ...], tuple[str, ...]]:
+    """The runs by sweep and suite; and what is odd about them."""
+    groups: dict[tuple[Path | None, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((run.root, suite_of(run.config.env)), []).append(run)
+    found, odd, names = [], [], dict[str, int]()
+    for (_, suite), own in groups.items():
+        labelled, problems = _labelled(own)
+        odd += problems
+        results = _results(suite, labelled, reference)
+        number = names[results.name] = names.get(results.name, 0) + 1
+        if number > 1:
+            results = replace(results, name=f"{results.name}-{number}")
+        found.append(results)
+    return tuple(found), tuple(odd)
+
+
+Labelled = dict[tuple[str, str], list[Run]]
+"""By game and label."""
+
+
+def _labelled(runs: Sequence[Run]) -> tuple[Labelled, list[str]]:
+    """The runs under their labels; a seed that is there twice counts once."""
+    configs = [run.config for run in runs]
+    labels = dict(zip((run.path for run in runs), derived_labels(configs)))
+    cells: Labelled = {}
+    odd, seen = [], dict[tuple[str, str, int], Run]()
+    for run in sorted(runs, key=_order):
+        label = run.label or labels[run.path]
+        game = game_of(run.config.env)
+        first = seen.setdefault((game, label, run.config.seed), run)
+        if first is not run:
+            odd.append(f"{run.path}: the same run as {first.path}; counted once")
+            continue
+        cells.setdefault((game, label), []).append(run)
+    return cells, odd
+
+
+def _order(run: Run) -> tuple[Any, ...]:
+    """Games in the paper's order, algorithms too; what a sweep declares goes before that."""
+    game, algorithm = game_of(run.config.env), run.config.algorithm
+    return (
+        sys.maxsize if run.cell is None else run.cell,
+        GAMES.index(game) if game in GAMES else len(GAMES),
+        game,
+        list(DEEP).index(algorithm) if algorithm in DEEP else len(DEEP),
+        algorithm,
+        preset_rank(run.config.preset),
+        str(replace(run.config, seed=0)),
+        run.config.seed,
+        str(run.path),
+    )
+
+
+def _results(suite: str, cells: Labelled, reference: Reference | None) -> Results:
+    games = tuple(dict.fromkeys(game for game, _ in cells))
+    runs = tuple(run for own in cells.values() for run in own)
+    sweep = runs[0].sweep
+    configs = {key: own[0].config for key, own in cells.items()}
+    if sweep is not None:
+        name, title = slug(sweep.name)[:60], f"Deep agents on {suite}: sweep {sweep.name}"
+        title += f", scale {sweep.scale}" if sweep.scale else ""
+    else:
+        name, title = suite.lower(), f"Deep agents on {suite}"
+    if len(games) == 1:
+        title = title.replace(f"on {suite}", f"on {games[0]} ({suite})")
+    notes = _notes(runs, sweep)
+    laid_over = None
+    if suite == "Atari" and reference is not None:
+        lengths = [config.iteration_steps for config in configs.values()]
+        if set(lengths) == {PUBLISHED_STEPS}:
+            laid_over = reference.of_games(games)
+        else:
+            notes += (
+                "The published curves are not laid over: their iterations have "
+                f"{PUBLISHED_STEPS:,} steps, these {span(lengths)}.",
+            )
+    return Results(
+        name=name,
+        title=title,
+        suite=suite,
+        games=games,
+        series=_series(configs),
+        cells={key: _cell(own, _lowest(key[0], cells)) for key, own in cells.items()},
+        baselines=_baselines(configs),
+        protocol=_protocol(suite, cells),
+        runs=runs,
+        reference=laid_over,
+        sweep=sweep,
+        notes=notes,
+    )
+
+
+def _lowest(game: str, cells: Labelled) -> float:
+    """The lowest score that any run reached on a game; NaN if there is none."""
+    scores = [run.scores for (own, _), runs in cells.items() if own == game for run in runs]
+    known = np.concatenate(scores)
+    known = known[~np.isnan(known)]
+    return float(np.min(known)) if known.size else np.nan
+
+
+def _cell(runs: Sequence[Run], lowest: float) -> GameScores:
+    scores = np.stack([counted(run, lowest) for run in runs])
+    ended = np.array([run.state != "unfinished" for run in runs]) & ~np.isnan(scores).any(1)
+    return GameScores(
+        scores,
+        ended,
+        tuple(run.diverged_in for run in runs if run.diverged_in is not None),
+        tuple(run.evaluation for run in runs if run.evaluation is not None),
+    )
+
+
+def counted(run: Run, lowest: float) -> Array:
+    """A run's scores by the rules above: one for every iteration that it has or should have had."""
+    own = run.scores if run.diverged_in is None else run.scores[: run.diverged_in]
+    scores = np.full(run.config.iterations, np.nan)
+    known = np.flatnonzero(~np.isnan(own))
+    if known.size:
+        last = np.searchsorted(known, np.arange(own.size), side="right") - 1
+        scores[: own.size] = own[known[np.maximum(last, 0)]]
+    if run.diverged_in is not None:
+        scores[own.size if known.size else 0 :] = lowest
+    return scores
+
+
+def _series(configs: Mapping[tuple[str, str], Config]) -> tuple[Series, ...]:
+    first: dict[str, Config] = {}
+    for (_, label), config in configs.items():
+        first.setdefault(label, config)
+    order = sorted(first, key=lambda label: _place(first[label].algorithm))
+    principal: dict[str, str] = {}
+    for label in order:
+        config = first[label]
+        if config.algorithm not in principal or (
+            _schedule(config) == "rate-updates"
+            and _schedule(first[principal[config.algorithm]]) != "rate-updates"
+        ):
+            principal[config.algorithm] = label
+    looks = iter(FURTHER * (1 + len(order) // len(FURTHER)))
+    found = []
+    for label in order:
+        config = first[label]
+        algorithm = config.algorithm
+        style = DEEP.get(algorithm)
+        plain = principal[algorithm] == label and style is not None
+        text = pretty(label, algorithm)
+        look = (style.colour, style.dash) if plain and style is not None else next(looks)
+        own = label != principal[algorithm] and algorithm == MOMENTUM
+        found.append(
+            Series(
+                label,
+                algorithm,
+                Style(text, *look),
+                _constant(config),
+                config.options.sign if isinstance(config.options, DeepSQL) else None,
+                main=not (own and alike(config, first[principal[algorithm]])),
+            )
+        )
+    return tuple(found)
+
+
+def _schedule(config: Config) -> str | None:
+    """What the schedule of β is called; None for an algorithm without."""
+    options = config.options
+    return options.beta_schedule if isinstance(options, Averaging) else None
+
+
+def _constant(config: Config) -> float | None:
+    """β, if it is constant."""
+    options = config.options
+    if isinstance(options, Averaging) and options.beta_schedule == "constant":
+        return options.beta
+    return None
+
+
+def _place(algorithm: str) -> int:
+    return list(DEEP).index(algorithm) if algorithm in DEEP else len(DEEP)
+
+
+def _baselines(configs: Mapping[tuple[str, str], Config]) -> dict[tuple[str, str], str]:
+    found: dict[tuple[str, str], str] = {}
+    for (game, label), config in configs.items():
+        others = {
+            own: other
+            for (place, own), other in configs.items()
+            if place == game and other.algorithm == BASELINE
+        }
+        if config.algorithm == BASELINE:
+            first = next(iter(others))
+            as_long = (others[first].steps, others[first].iteration_steps)
+            if first != label and as_long == (config.steps, config.iteration_steps):
+                found[game, label] = first
+            continue
+        matching = [own for own, other in others.items() if alike(config, other)]
+        if matching:
+            found[game, label] = matching[0]
+    return found
+
+
+def _protocol(suite: str, cells: Labelled) -> str:
+    configs = [run.config for own in cells.values() for run in own]
+    presets = list(dict.fromkeys(config.preset for config in configs))
+    seeds = span([len(own) for own in cells.values()])
+    parts = [
+        f"{'preset' if len(presets) == 1 else 'presets'} {', '.join(presets)}",
+        f"{span([config.steps for config in configs])} agent steps a run, in "
+        f"{span([config.iterations for config in configs])} iterations of "
+        f"{span([config.iteration_steps for config in configs])}",
+        f"{seeds} {'seed' if seeds == '1' else 'seeds'} of each algorithm on each game",
+        STICKY.get(suite, "no sticky actions"),
+        "training scores (mean raw score of the episodes that ended in an iteration)",
+    ]
+    text = "; ".join(parts) + "."
+    changed = _changed(configs)
+    if changed:
+        text += f" Changed from the preset: {', '.join(changed)}."
+    return text[0].upper() + text[1:]
+
+
+def _changed(configs: Sequence[Config]) -> list[str]:
+    """Shared settings that are not their preset's: what keeps these from being that protocol."""
+    changed: dict[str, set[str]] = {}
+    for config in configs:
+        for name in set(SHARED) - {"steps", "iteration_steps"}:
+            if getattr(config, name) != usual(config, name):
+                changed.setdefault(name, set()).add(str(getattr(config, name)))
+    return [f"{name} {' or '.join(sorted(values))}" for name, values in sorted(changed.items())]
+
+
+def _notes(runs: Sequence[Run], sweep: Sweep | None) -> tuple[str, ...]:
+    notes = []
+    diverged = [run for run in runs if run.state == "diverged"]
+    unfinished = [run for run in runs if run.state == "unfinished"]
+    if sweep is not None and len(runs) < sweep.runs:
+        notes.append(f"{len(runs)} of the sweep's {sweep.runs} runs have begun.")
+    if diverged:
+        notes.append(
+            f"{_runs(len(diverged))} diverged (marked × in the figures). A diverged run counts: "
+            "from the iteration that it did not complete on, it has the lowest score that any run "
+            "of these results reached on that game."
+        )
+    if unfinished:
+        notes.append(
+            f"{_runs(len(unfinished))} not finished: drawn up to where they are, and left out of "
+            "areas, improvements and verdicts until they end."
+        )
+    return tuple(notes)
+
+
+def _runs(count: int) -> str:
+    return f"{count} run" if count == 1 else f"{count} runs"

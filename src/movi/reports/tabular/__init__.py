@@ -1,0 +1,1 @@
+"""The tabular half of the report: planning on finite MDPs."""

@@ -1,0 +1,201 @@
+"""Run directories, found below a folder and read as far as they can be.
+
+A report is often wanted of runs that are still going on, were killed, or were copied in half. So
+nothing in a file stops the search: what cannot be used is named in ``Found.problems``, and the rest
+is read.
+"""
+
+import math
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from movi.errors import UserError
+from movi.reading import read_rows
+from movi.runs.config import Config
+from movi.runs.files import (
+    CONFIG,
+    EVALUATION,
+    METRICS,
+    STATUS,
+    EvaluationFile,
+    read_config,
+    read_if_there,
+    read_status,
+)
+from movi.runs.sweep import RUNS, SWEEP_FILE, Sweep, read_sweep
+
+MOST_ITERATIONS = 1_000_000
+"""Of a run that is still read: the paper's have 200."""
+
+State = Literal["finished", "diverged", "unfinished"]
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run directory."""
+
+    path: Path
+    config: Config
+    state: State
+    """Finished and diverged runs have ended; whatever else happened to others, they have not."""
+    scores: NDArray[np.float64]
+    """By iteration: the mean raw score of the training episodes that ended in it, NaN for none."""
+    diverged_at: int | None = None
+    """The agent step, if it diverged."""
+    diverged_in: int | None = None
+    """The iteration (from 0) that it had not completed when it diverged."""
+    evaluation: float | None = None
+    """The mean score of the evaluation at its end."""
+    sweep: Sweep | None = None
+    """The sweep below whose directory it is."""
+    root: Path | None = None
+    """That directory."""
+    cell: int | None = None
+    """The number of its cell in the sweep, if it is at a cell's place and has the cell's config."""
+
+    @property
+    def label(self) -> str | None:
+        """What the sweep calls its variant, if it has a cell there."""
+        if self.sweep is None or self.cell is None:
+            return None
+        return self.sweep.cells[self.cell].label
+
+
+@dataclass(frozen=True)
+class Found:
+    """What is below a folder."""
+
+    runs: tuple[Run, ...] = ()
+    """In the order of their paths."""
+    problems: tuple[str, ...] = ()
+    """What could not be used and why; each begins with the path from the folder."""
+
+
+def directories(folder: Path, deepest: int = sys.maxsize) -> Iterator[tuple[Path, set[str]]]:
+    """A folder and those below it, with the names of their files.
+
+    Links are not followed, hidden folders are left out, and nothing is looked for below a run.
+    """
+    for here, below, files in os.walk(folder):
+        path, names = Path(here), set(files)
+        below[:] = sorted(name for name in below if not name.startswith("."))
+        if is_run(names) or len(path.relative_to(folder).parts) >= deepest:
+            below.clear()
+        yield path, names
+
+
+def is_run(files: set[str]) -> bool:
+    """Whether a directory of these files is a run's, and not of some other program."""
+    return CONFIG in files and bool({STATUS, METRICS} & files)
+
+
+def find_runs(folder: Path) -> Found:
+    """All runs below a folder, or in it."""
+    runs: list[Run] = []
+    problems: list[str] = []
+    sweeps: dict[Path, Sweep | None] = {}
+    for path, files in directories(folder):
+        try:
+            if SWEEP_FILE in files:
+                sweeps[path] = None
+                sweeps[path] = read_sweep(path)
+            if CONFIG in files:
+                root = next((above for above in (path, *path.parents) if above in sweeps), None)
+                sweep = None if root is None else sweeps[root]
+                run, problem = read_run(path, sweep, root if sweep else None)
+                runs.append(run)
+                problems += [problem] if problem else []
+        except UserError as error:
+            problems.append(str(error))
+    prefix = f"{folder}{os.sep}"
+    return Found(tuple(runs), tuple(problem.removeprefix(prefix) for problem in problems))
+
+
+def read_run(path: Path, sweep: Sweep | None = None, root: Path | None = None) -> tuple[Run, str]:
+    """A run directory, and what is odd about it, if anything; UserError if it cannot be used."""
+    config = read_config(path)
+    complete = config.iterations
+    if complete > MOST_ITERATIONS:
+        raise UserError(
+            f"{path / CONFIG}: {complete:,} iterations, expected at most {MOST_ITERATIONS:,}"
+        )
+    steps, scores, odd = _read_metrics(path / METRICS)
+    if steps.size > complete:
+        raise UserError(f"{path / METRICS}: {steps.size} iterations, expected at most {complete}")
+    status, at, problem = _read_status(path)
+    odd = odd or problem
+    state: State = "unfinished"
+    if status == "diverged":
+        state = "diverged"
+    elif status == "finished" and steps.size == complete:
+        state = "finished"
+    elif status == "finished":
+        odd = odd or (
+            f"{path / METRICS}: {steps.size} of {complete} iterations of a run that "
+            "finished; counted as unfinished"
+        )
+    evaluation, problem = _read_evaluation(path)
+    diverged_at = at if state == "diverged" else None
+    cell = None
+    if sweep is not None and root is not None and path.is_relative_to(root / RUNS):
+        cell = sweep.index_of(PurePosixPath(path.relative_to(root / RUNS).as_posix()), config)
+    run = Run(
+        path,
+        config,
+        state,
+        scores,
+        diverged_at,
+        None if diverged_at is None else int((steps < diverged_at).sum()),
+        evaluation,
+        sweep,
+        root,
+        cell,
+    )
+    return run, odd or problem
+
+
+@dataclass(frozen=True)
+class _Row:
+    """An iteration, as far as its score goes."""
+
+    step: float
+    score: float | None = None
+
+
+def _read_metrics(file: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
+    """Steps and scores by iteration, and what is odd; an incomplete last line is left out."""
+    if not file.exists():
+        return np.empty(0), np.empty(0), f"{file}: not there, no iteration to show"
+    rows = read_rows(file, _Row)
+    steps = np.array([row.step for row in rows], float)
+    back = np.flatnonzero(np.diff(steps, prepend=0) <= 0)
+    if back.size:
+        where = f"{file}: line {back[0] + 1}"
+        raise UserError(f"{where}: step {steps[back[0]]:g}, expected increasing steps")
+    scores = [math.nan if row.score is None else row.score for row in rows]
+    return steps, np.array(scores, float), ""
+
+
+def _read_status(run: Path) -> tuple[str, int, str]:
+    try:
+        found = read_status(run)
+    except UserError as error:
+        return "", 0, f"{error}; the run is counted as unfinished"
+    if found is None:
+        return "", 0, f"{run / STATUS}: not there; the run is counted as unfinished"
+    return found.status, found.step, ""
+
+
+def _read_evaluation(run: Path) -> tuple[float | None, str]:
+    try:
+        found: EvaluationFile | None = read_if_there(run, EVALUATION, EvaluationFile)
+    except UserError as error:
+        return None, str(error)
+    return (None if found is None else found.mean), ""

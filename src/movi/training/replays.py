@@ -1,0 +1,77 @@
+"""The replay of a host's run: its size said beforehand, made in memory or in files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from movi.envs.atari import AtariVector
+from movi.envs.interface import Environment, is_restorable
+from movi.errors import UserError
+from movi.replay import frames, uniform
+from movi.replay.frames import FrameReplay
+from movi.replay.interface import Replay, is_kept, slack_of
+from movi.replay.uniform import UniformReplay
+from movi.runs.config import Config
+from movi.sizes import readable
+from movi.training.loop import Watcher
+
+REPLAYS: Sequence[tuple[Any, Any, Any]] = (
+    (AtariVector, frames, FrameReplay),
+    (object, uniform, UniformReplay),
+)
+"""By environment: the module that knows the replay's size, and the replay."""
+
+
+def _replay_of(environment: Environment) -> tuple[Any, Any]:
+    """Of single frames for Atari, else of whole transitions."""
+    return next(own[1:] for own in REPLAYS if isinstance(environment, own[0]))
+
+
+def check_replay(
+    config: Config, environment: Environment, directory: Path | None, watcher: Watcher
+) -> None:
+    """Says how large the replay will be, or that it cannot fit; nothing is made yet."""
+    space, action = environment.spaces.observation, environment.spaces.action
+    capacity = config.replay_capacity
+    room, _ = _replay_of(environment)
+    slack = 0 if directory is None else slack_of(capacity, config.checkpoint_every)
+    n, mapped = config.n_step, directory is not None
+    size = room.bytes_of(capacity, space, slack, mapped=mapped, n_step=n, action=action)
+    watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
+    room.require(capacity, space, slack, directory, n, action)
+
+
+def new_replay(
+    config: Config, environment: Environment, directory: Path | None, slack: int | None
+) -> Replay:
+    """The replay of a host's run.
+
+    In a directory it is kept in files: new ones, or those that are there and have this slack.
+    """
+    new = slack is None
+    if slack is None:
+        kept = directory is not None
+        slack = slack_of(config.replay_capacity, config.checkpoint_every) if kept else 0
+    _, kind = _replay_of(environment)
+    replay: Replay = kind(
+        config.replay_capacity,
+        environment.spaces.observation,
+        slack=slack,
+        horizon=config.horizon,
+        action=environment.spaces.action,
+        directory=directory,
+        new=new,
+    )
+    return replay
+
+
+def check_keepable(environment: Environment, replay: Replay | None) -> None:
+    """Raises unless a run with these can be checkpointed."""
+    without = "set checkpoint_every to 0 to train without checkpoints"
+    if not is_restorable(environment):
+        raise UserError(
+            "environment: cannot be restored in mid-episode; expected one with snapshot and "
+            f"restore (a Gymnasium vector: autoreset mode Disabled), or {without}"
+        )
+    if replay is not None and not is_kept(replay):
+        raise UserError(f"replay: expected one with moment, restore and room, or {without}")
