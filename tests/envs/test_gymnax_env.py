@@ -205,7 +205,6 @@ def test_hosted_and_compiled_steps_are_the_same():
     [
         ("MinAtar/Pong", "MinAtar/Pong.*expected one of MinAtar/Asterix"),
         ("gymnax/Nothing-v0", "gymnax/Nothing-v0.*expected gymnax/ and one of CartPole-v1"),
-        ("gymnax/Pendulum-v1", "gymnax/Pendulum-v1 has Box actions, supported are Discrete"),
     ],
 )
 def test_what_cannot_be_made_is_one_clear_line(env_id, said):

@@ -132,6 +132,7 @@ SPOILED_CELLS = [
     ("successors", 2**40, str(2**40)),
     ("rewards", np.nan, "nan"),
     ("rewards", np.inf, "inf"),
+    ("rewards", -1e200, "-1e+200, expected at most ±1e+150"),
 ]
 
 

@@ -185,7 +185,7 @@ def test_without_patience_the_miss_is_said_and_the_best_is_returned(monkeypatch)
         lambda: policy_values(mdp, policy),
         lambda: resolvent(mdp, policy[None], mdp.rewards[None], tolerance=1e-6),
         lambda: occupancy(mdp, policy, mu, tolerance=1e-9),
-        lambda: movi.mdp.exact.certain_optimum(mdp),
+        lambda: movi.mdp.regularised.certain_optimum(mdp),
     ):
         with pytest.raises(ToleranceMissed) as missed:
             call()

@@ -3,7 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.reports import synthetic_runs
+from movi.reports import write_report
+from tests.reports import synthetic_results, synthetic_runs
 from tests.reports.report_browser import Browser
 
 
@@ -11,6 +12,18 @@ from tests.reports.report_browser import Browser
 def twenty_games(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """400 run directories: four algorithms, twenty games, five seeds. Nobody writes into them."""
     return synthetic_runs.write_atari(tmp_path_factory.mktemp("atari"))
+
+
+@pytest.fixture(scope="session")
+def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tabular results of every kind that the paper has. Nobody writes into them."""
+    return synthetic_results.write_all(tmp_path_factory.mktemp("tables"), iterations=1000)
+
+
+@pytest.fixture(scope="session")
+def tables_page(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Their page, with its figures in every format."""
+    return write_report(tables, tmp_path_factory.mktemp("page") / "report.html")
 
 
 @pytest.fixture(scope="session")

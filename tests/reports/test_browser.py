@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from movi.reports import write_report
 from tests.reports import synthetic_results as synthetic
 from tests.reports.report_browser import Browser
 
@@ -26,10 +25,9 @@ LIGHT, DARK = "rgb(246, 248, 250)", "rgb(16, 21, 27)"
 LIGHT_INK, DARK_INK = "rgb(28, 39, 51)", "rgb(232, 237, 242)"
 
 
-@pytest.fixture(scope="module")
-def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    directory = synthetic.write_all(tmp_path_factory.mktemp("results"), iterations=10_000)
-    return write_report(directory, directory / "report.html", formats=[])
+@pytest.fixture
+def page(tables_page: Path) -> Path:
+    return tables_page
 
 
 def _forget(browser: Browser) -> None:
@@ -66,7 +64,7 @@ def test_hovering_shows_the_values(browser: Browser, page: Path) -> None:
         rows = dict(browser.wait_for(TOOLTIP))
         if name == "movi_vs_avi":
             k = int(rows["iteration k"].replace(",", ""))
-            data = synthetic.compare()
+            data = synthetic.compare(1000)
             mean, std = data.mean["movi"][k - 1], data.std["movi"][k - 1]
             shown = [float(part) for part in rows["MoVI"].split(" ± ")]
             assert shown == pytest.approx([mean, std], rel=1e-3)

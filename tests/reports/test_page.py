@@ -51,14 +51,9 @@ def _read(page: Path) -> _Reader:
     return reader
 
 
-@pytest.fixture(scope="module")
-def results(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return synthetic.write_all(tmp_path_factory.mktemp("results"), iterations=1000)
-
-
-@pytest.fixture(scope="module")
-def page(results: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_report(results, tmp_path_factory.mktemp("page") / "report.html")
+@pytest.fixture
+def page(tables_page: Path) -> Path:
+    return tables_page
 
 
 def test_every_link_leads_somewhere(page: Path) -> None:
@@ -86,9 +81,9 @@ def test_each_figure_has_claim_seen_and_verdict_and_its_origin(page: Path) -> No
         assert expected in text
 
 
-def test_the_same_data_give_the_same_bytes(results: Path, page: Path, tmp_path: Path) -> None:
+def test_the_same_data_give_the_same_bytes(tables: Path, page: Path, tmp_path: Path) -> None:
     # At the same distance from the data, as the links are relative.
-    chapters = read_chapters(results)
+    chapters = read_chapters(tables)
     assert render(chapters, page.parent) == page.read_text(encoding="utf-8")
     # Not the PDF: the converter lists its fonts in any order.
     (part,) = (p for c in chapters for p in c.parts if p.figure.name == "bounds")

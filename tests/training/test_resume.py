@@ -340,7 +340,8 @@ def test_one_run_directory_one_process(tmp_path):
 def test_a_lock_that_is_held_names_its_owner_and_a_stale_one_holds_nobody_up(tmp_path):
     script = (
         "import sys, os, signal; from pathlib import Path; from movi.runs.lock import Lock\n"
-        "lock = Lock(Path(sys.argv[1])); print(os.getpid(), flush=True); sys.stdin.read()\n"
+        "lock = Lock(Path(sys.argv[1]) / 'lock')\n"
+        "print(os.getpid(), flush=True); sys.stdin.read()\n"
     )
     source = str(Path(movi_file()).parents[1])
     owner = subprocess.Popen(

@@ -16,6 +16,8 @@ from movi.errors import UserError
 
 ROW_TOLERANCE = 1e-6  # a row may miss 1 by this much (float32 data do); it is then normalised
 BLOCK = 1 << 21  # entries checked at a time, so that validation needs no large temporaries
+LARGEST_REWARD = 1e150
+"""Sums of discounted rewards, and products of them, stay finite in float64."""
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 LAYOUT = ("offsets", "choices")
 Place = Callable[[int], str]  # the place of a row in words
@@ -217,7 +219,8 @@ def floats(name: str, value: Any) -> np.ndarray:
     array = numbers(name, value)
     if array.dtype.kind not in "fiu":
         raise UserError(f"{name}: dtype {array.dtype}, expected numbers")
-    return array.astype(np.float64, copy=False)
+    with np.errstate(over="ignore"):  # what is beyond float64 is refused as infinite
+        return array.astype(np.float64, copy=False)
 
 
 def check_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None:
@@ -256,7 +259,7 @@ def _check_discount(discount: np.ndarray) -> None:
 
 
 def check_rewards(rewards: np.ndarray, place: Place) -> None:
-    """Raise at the first reward that is not a number, or +inf."""
+    """Raise at the first reward that is not a number, +inf, or too large to add up."""
     flat = rewards.reshape(-1)
     for start in range(0, flat.size, BLOCK):
         block = flat[start : start + BLOCK]
@@ -264,6 +267,12 @@ def check_rewards(rewards: np.ndarray, place: Place) -> None:
         if not good.all():
             at = start + int(np.argmin(good))
             raise UserError(f"rewards: {place(at)}: {flat[at]}, expected a finite number")
+        sizes = np.where(np.isneginf(block), 0.0, np.abs(block))
+        if sizes.max(initial=0.0) > LARGEST_REWARD:
+            at = start + int(np.argmax(sizes))
+            raise UserError(
+                f"rewards: {place(at)}: {flat[at]}, expected at most ±{LARGEST_REWARD:g}"
+            )
 
 
 def check_successors(successors: np.ndarray, states: int, place: Place) -> None:

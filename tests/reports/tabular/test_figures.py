@@ -105,6 +105,14 @@ def test_all_zero_and_single_points_still_draw() -> None:
         assert "<svg" in Picture(_curves(values)).svg
 
 
+@pytest.mark.parametrize("character", ["\x1b", "\x00", "\ufffe", "\ud800"])
+def test_a_character_that_xml_forbids_is_drawn_as_a_space(character: str) -> None:
+    """The converter would not refuse it: it would abort the process."""
+    curve = Curve(Style(f"a{character}b", INK), np.array([1.0, 2.0]), None)
+    named = LineFigure("f", f"F{character}", "all", "k", "y", np.arange(1.0, 3.0), (curve,))
+    assert ">a b<" in Picture(named).svg
+
+
 def test_ticks_are_decades_or_1_2_5() -> None:
     assert lines._ticks(0.001, 5.0) == [0.001, 0.01, 0.1, 1.0]
     assert lines._ticks(0.02, 2.0) == [0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0]

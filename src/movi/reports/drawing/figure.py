@@ -4,6 +4,7 @@ A figure makes its Vega-Lite specification through Altair, once for the interact
 for print, from the same layers. Altair is imported when the first one is drawn.
 """
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -24,6 +25,7 @@ WIDTH, HEIGHT = 520, 320
 LEGEND_LINE = 75
 """Letters that fit into one line of the legend; longer ones get columns."""
 
+_FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Row = dict[str, Any]
 """Of a data set in Vega-Lite's form."""
 
@@ -68,12 +70,12 @@ class Picture:
 
     @cached_property
     def _print(self) -> dict[str, Any]:
-        return self._figure.spec(interactive=False)
+        return drawable(self._figure.spec(interactive=False))
 
     @cached_property
     def spec(self) -> dict[str, Any]:
         """The interactive specification."""
-        return self._figure.spec(interactive=True)
+        return drawable(self._figure.spec(interactive=True))
 
     @cached_property
     def svg(self) -> str:
@@ -96,6 +98,19 @@ class Picture:
             else:
                 write_aside(path, convert.svg_to_png(svg, scale=3) if form == "png" else svg)
         return paths
+
+
+def drawable(spec: Any) -> Any:
+    """A specification without characters that XML forbids, which would abort the converter.
+
+    >>> drawable({"title": ["a\x1bb", 3]})
+    {'title': ['a b', 3]}
+    """
+    if isinstance(spec, str):
+        return _FORBIDDEN.sub(" ", spec)
+    if isinstance(spec, dict):
+        return {drawable(name): drawable(part) for name, part in spec.items()}
+    return [drawable(part) for part in spec] if isinstance(spec, list) else spec
 
 
 def check_formats(formats: Sequence[str]) -> None:
