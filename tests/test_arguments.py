@@ -48,3 +48,9 @@ def test_a_parser_without_events_still_gives_one_line(monkeypatch, capsys):
     line = refused("solve x --iterations many")
     assert line == "options: 'x --iterations many' (see movi solve --help)"
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("word", "sweeps"), [("none", None), ("None", None), ("7", 7)])
+def test_an_exact_evaluation_is_none_as_in_a_label(word, sweeps):
+    command = parse(["solve", "x", "--scheme", "mpi", "--sweeps", word])
+    assert command.options.sweeps is sweeps or command.options.sweeps == sweeps

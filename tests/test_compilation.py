@@ -34,7 +34,13 @@ def test_a_mistake_in_the_making_is_said_every_time():
 
 @pytest.mark.parametrize(
     "change",
-    [{"seed": 9}, {"steps": 2_000}, {"replay_capacity": 54_321}, {"epsilon_final": 0.3}, {"env": "x"}],
+    [
+        {"seed": 9},
+        {"steps": 2_000},
+        {"replay_capacity": 54_321},
+        {"epsilon_final": 0.3},
+        {"env": "x"},
+    ],
     ids=str,
 )
 def test_runs_that_learn_alike_have_one_learner(change):

@@ -4,6 +4,8 @@ import functools
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from movi.errors import UserError
 from movi.family import (
@@ -100,6 +102,60 @@ def test_mirror_descent_is_dual_averaging(lam, tau, regularised):
         mirror_descent(lam, tau, regularised=regularised),
         dual_averaging(lam, tau, regularised=regularised),
     )
+
+
+def same_policies(pairs, seed, gamma, scale, exact):
+    """On a random MDP, and on common samples of it: pairs of algorithms, and whether q is equal."""
+    mdp = random_mdp(seed, 6, 3, 3, gamma)
+    mdp = FiniteMDP(mdp.successors, mdp.probabilities, scale * mdp.rewards, gamma)
+    draws = None if exact else successors(mdp, ITERATIONS, seed)
+    for one, other, same_q in pairs:
+        (tables, policies), (others, their) = (
+            history(mdp, Scheme(algorithm, Mean()), ITERATIONS, draws) for algorithm in (one, other)
+        )
+        np.testing.assert_allclose(policies, their, rtol=0, atol=1e-11)
+        if same_q:
+            np.testing.assert_allclose(tables["q"], others["q"], rtol=0, atol=1e-11)
+
+
+def identities(lam, tau):
+    """All identities at these weights; both are above 0."""
+    alpha, total = lam / (lam + tau), lam + tau
+    munchausen = munchausen_value_iteration(alpha, total)
+    dpp = dynamic_policy_programming(1 / lam)
+    return [
+        (mirror_descent(lam, tau), dual_averaging(lam, tau), True),
+        (
+            mirror_descent(lam, tau, regularised=False),
+            dual_averaging(lam, tau, regularised=False),
+            True,
+        ),
+        (munchausen, mirror_descent(lam, tau), False),
+        (conservative_value_iteration(alpha, 1 / total), munchausen, False),
+        (dpp, conservative_value_iteration(1.0, 1 / lam), True),
+        (dpp, mirror_descent(lam, 0.0), False),
+    ]
+
+
+PROBLEMS = {
+    "seed": st.integers(0, 2**31 - 1),
+    "gamma": st.floats(0.0, 0.97),
+    "scale": st.floats(-2.0, 2.0),
+    "exact": st.booleans(),
+}
+AT = identities(0.1, 0.05)
+
+
+@given(**PROBLEMS)
+def test_the_identities_hold_on_any_mdp_and_any_samples(seed, gamma, scale, exact):
+    same_policies(AT, seed, gamma, scale, exact)
+
+
+@pytest.mark.slow
+@settings(max_examples=25)
+@given(lam=st.floats(0.05, 2.0), tau=st.floats(0.05, 2.0), **PROBLEMS)
+def test_the_identities_hold_for_any_weights(lam, tau, seed, gamma, scale, exact):
+    same_policies(identities(lam, tau), seed, gamma, scale, exact)
 
 
 @pytest.mark.parametrize(("alpha", "tau"), [(0.9, 0.1), (1.0, 0.2)])

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from tyro.conf import arg
+from tyro.constructors import PrimitiveConstructorSpec
 
 from movi.errors import UserError
 from movi.family import (
@@ -29,7 +30,16 @@ from movi.targets import AVI, MOVI, SQL, Algorithm, dynamic_policy_programming
 
 Real = Annotated[float, arg(metavar="X")]
 Evaluation = Literal["regularised", "plain"]
-Sweeps = Annotated[int | None, arg(metavar="M")]
+Sweeps = Annotated[
+    int | None,
+    PrimitiveConstructorSpec(  # tyro alone would want a capital letter: None
+        nargs=1,
+        metavar="M|none",
+        instance_from_str=lambda words: None if words[0].lower() == "none" else int(words[0]),
+        is_instance=lambda value: value is None or type(value) is int,
+        str_from_instance=lambda value: [str(value).lower()],
+    ),
+]
 
 
 @dataclass(frozen=True)
@@ -204,7 +214,7 @@ class PolitexOptions(Options):
     lam: Annotated[float, arg(name="lambda", metavar="X")] = 0.01
     """λ: the policy is softmax(Σ q / λ)."""
     sweeps: Sweeps = None
-    """Evaluations of each policy, q ← (T_π)^m q; None: exactly."""
+    """Evaluations of each policy, q ← (T_π)^m q; none: exactly."""
 
 
 @dataclass(frozen=True)
@@ -216,7 +226,7 @@ class SoftenedLSPIOptions(Options):
     beta: Real = 0.9
     """β of the moving average h, for which the policy is greedy."""
     sweeps: Sweeps = None
-    """Evaluations of each policy, q ← (T_π)^m q; None: exactly."""
+    """Evaluations of each policy, q ← (T_π)^m q; none: exactly."""
 
     def algorithm(self) -> Algorithm:
         """MoVI with q = q_π."""
@@ -235,7 +245,7 @@ class MPIOptions(Options):
     made_by = staticmethod(modified_policy_iteration)
 
     sweeps: Sweeps = 5
-    """m: evaluations of each policy; 1 is value iteration, None policy iteration."""
+    """m: evaluations of each policy; 1 is value iteration, none policy iteration."""
 
     def schedule(self) -> Schedule:
         """h is q itself."""
