@@ -13,7 +13,7 @@ NEWEST ?= python3.13
 
 help:
 	@echo "make reproduce  the paper's experiments, into $(RESULTS)/ (a page and figures)"
-	@echo "make test       lint, types and the test suite (under 8 minutes)"
+	@echo "make test       lint, types and the test suite (about 12 minutes on two cores)"
 	@echo "make test-portable  the numeric tests as other processors would run them"
 	@echo "make test-newest    make test with $(NEWEST) and the newest versions of everything"
 	@echo "make test-slow  what takes longer"
