@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from movi.agents.options import MomentumDQN
+from movi.agents.algorithms import MomentumDQN
 from movi.errors import UserError
 from movi.runs.config import FIELDS, OWNERS, SHARED, Config, changes
 from movi.runs.presets import PRESETS, preset_fields

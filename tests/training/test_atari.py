@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("ale_py")
 
+from movi.agents.algorithms import MomentumDQN
 from movi.agents.networks import MLP, ActionValues
-from movi.agents.options import MomentumDQN
 from movi.cli import main, parse
 from movi.envs import make_atari
 from movi.replay import FrameReplay, UniformReplay

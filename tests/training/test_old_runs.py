@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import movi
-from movi.agents.options import MomentumDQN
+from movi.agents.algorithms import MomentumDQN
 from movi.errors import UserError
 from movi.runs.config import Config
 from movi.runs.files import read_config, read_metrics

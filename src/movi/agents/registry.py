@@ -11,7 +11,7 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, get_type_hints
 
-from movi.agents import options as own
+from movi.agents import algorithms as own
 from movi.agents.options import Averaging, Options, Unknown
 from movi.errors import UserError
 from movi.modules import import_trusted, module_of

@@ -165,7 +165,7 @@ def preset_fields(name: str) -> dict[str, Any]:
 def preset_options(name: str, kind: type[Options]) -> dict[str, Any]:
     """The options of an algorithm that a preset sets, such as the atoms by the size of returns.
 
-    >>> from movi.agents.options import C51, DQN
+    >>> from movi.agents.algorithms import C51, DQN
     >>> preset_options("minatar", C51), preset_options("minatar", DQN)
     ({'v_min': -100.0, 'v_max': 100.0}, {})
     """

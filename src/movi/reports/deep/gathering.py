@@ -24,7 +24,8 @@ from typing import Any
 
 import numpy as np
 
-from movi.agents.options import Averaging, DeepSQL
+from movi.agents.algorithms import DeepSQL
+from movi.agents.options import Averaging
 from movi.games import GAMES
 from movi.reports.deep.naming import (
     alike,

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
-from movi.agents.options import Averaging, DeepSQL, default_kappa
+from movi.agents.algorithms import DeepSQL
+from movi.agents.options import Averaging, default_kappa
 from movi.agents.registry import title_of
 from movi.runs.config import SHARED, Config, flat
 from movi.runs.presets import PRESETS, preset_options
