@@ -128,11 +128,7 @@ def conservative_value_iteration(alpha: float, eta: float) -> Algorithm:
     check_fraction("alpha", alpha)
     check_positive("eta", eta)
     return gap_increasing(
-        "cvi",
-        alpha,
-        lambda psi: mellowmax(psi, eta),
-        temperature=1 / eta,
-        tau=(1 - alpha) / eta,
+        "cvi", alpha, lambda psi: mellowmax(psi, eta), temperature=1 / eta, tau=(1 - alpha) / eta
     )
 
 

@@ -229,11 +229,7 @@ class Quantile:
 
 NUMBER = Number()
 
-KINDS: dict[str, type[Any]] = {
-    "number": Number,
-    "categorical": Categorical,
-    "quantile": Quantile,
-}
+KINDS: dict[str, type[Any]] = {"number": Number, "categorical": Categorical, "quantile": Quantile}
 
 
 def described(value: Any) -> dict[str, Any]:

@@ -170,10 +170,7 @@ def _gradients(
 
 
 def _move(
-    parts: _Parts,
-    online: dict[str, Params],
-    states: dict[str, Any],
-    gradients: dict[str, Params],
+    parts: _Parts, online: dict[str, Params], states: dict[str, Any], gradients: dict[str, Params]
 ) -> tuple[dict[str, Params], dict[str, Any]]:
     """One optimiser step of each network."""
     moved = {}

@@ -173,10 +173,7 @@ def soft_actor_critic(
         _losses(settings, momentum, LOSSES[loss], reward_clip),
         squashed,
         build,
-        inputs={
-            **dict.fromkeys(("q", "h"), _pair),
-            "temperature": lambda spaces: (),
-        },
+        inputs={**dict.fromkeys(("q", "h"), _pair), "temperature": lambda spaces: ()},
         minibatches=1 if momentum is None or momentum.shared_batch else 2,
         shown=("alpha", "entropy", *(f"mean_{key}" for key in ("q", "h") if key in networks)),
         uses_beta=momentum is not None,

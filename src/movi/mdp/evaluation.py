@@ -103,11 +103,7 @@ def _factor(matrix: Any) -> Any:
         return None
     try:
         found = linalg.spilu(
-            matrix,
-            drop_tol=_DROP,
-            fill_factor=_FILL,
-            permc_spec="NATURAL",
-            diag_pivot_thresh=0.0,
+            matrix, drop_tol=_DROP, fill_factor=_FILL, permc_spec="NATURAL", diag_pivot_thresh=0.0
         )
     except (RuntimeError, MemoryError):  # singular in float64, or too large
         return None

@@ -184,11 +184,7 @@ def _rows_of(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
 
 
 def _large_resolvent(
-    mdp: FiniteMDP,
-    policy: np.ndarray,
-    x: np.ndarray,
-    wanted: Aim,
-    guess: np.ndarray | None = None,
+    mdp: FiniteMDP, policy: np.ndarray, x: np.ndarray, wanted: Aim, guess: np.ndarray | None = None
 ) -> tuple[np.ndarray, float, float]:
     """Sweeps; a linear system where they are slow; the best of what was found, as for q*."""
     import jax

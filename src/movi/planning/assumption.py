@@ -201,13 +201,7 @@ def _restarted(
 
 @partial(jax.jit, static_argnames=("longest",))
 def _products(
-    tables: Any,
-    policy: Array,
-    mdps: Sampler,
-    j: Array,
-    first: Array,
-    *,
-    longest: int,
+    tables: Any, policy: Array, mdps: Sampler, j: Array, first: Array, *, longest: int
 ) -> tuple[Array, tuple[Array, Array]]:
     """ε, and the products of ε and of P_{π_j} ε after each of the iterations first, first + 1, …
 

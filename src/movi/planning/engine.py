@@ -92,11 +92,7 @@ def bootstraps(
 
 
 def _backups(
-    algorithm: Algorithm,
-    tables: Tables,
-    seen: Mapping[str, Any],
-    mdp: DeviceMDP,
-    beta: Real,
+    algorithm: Algorithm, tables: Tables, seen: Mapping[str, Any], mdp: DeviceMDP, beta: Real
 ) -> dict[str, Array]:
     """Each target at every (s, a), [N, A, …], given what it sees of its successors ([N, A, …]).
 

@@ -215,13 +215,7 @@ def _runs(
 
 @partial(jax.jit, static_argnames="regularised", donate_argnames="state")
 def _advance(
-    state: Any,
-    first: Array,
-    last: Array,
-    mdps: Sampler,
-    knobs: Array,
-    *,
-    regularised: bool,
+    state: Any, first: Array, last: Array, mdps: Sampler, knobs: Array, *, regularised: bool
 ) -> tuple[Any, Array, Array]:
     """Iterations first..last of all pairs; the policies of the last, and its bound's error term."""
     mdp, members = mdps.mdp, mdps.keys.shape[0]

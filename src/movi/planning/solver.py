@@ -12,11 +12,7 @@ from jax import Array
 from movi.algorithm import Algorithm
 from movi.errors import UserError, check_count, check_seed
 from movi.mdp import FiniteMDP
-from movi.mdp.certificates import (
-    Aim,
-    check_tolerance,
-    sweeps_needed,
-)
+from movi.mdp.certificates import Aim, check_tolerance, sweeps_needed
 from movi.mdp.functions import FunctionMDP
 from movi.mdp.operators import DeviceMDP, masked, on_device, table_jit
 from movi.mdp.regularised import regularised_bracket
@@ -265,13 +261,7 @@ def _exact(
 
 @partial(jax.jit, static_argnames=("scheme", "iterations", "samples"), donate_argnames="tables")
 def _sampled(
-    tables: Any,
-    first: Array,
-    mdp: Sampler,
-    *,
-    scheme: Scheme,
-    iterations: int,
-    samples: int,
+    tables: Any, first: Array, mdp: Sampler, *, scheme: Scheme, iterations: int, samples: int
 ) -> Any:
     def iteration(i: Array, tables: Any) -> Any:
         return iterate(scheme, tables, mdp.read(first + i, samples), mdp.mdp, first + i)

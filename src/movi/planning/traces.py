@@ -19,15 +19,7 @@ from jax import Array
 from movi.errors import UserError, check_count, check_seed
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import DeviceMDP, expected, on_device, select
-from movi.planning.engine import (
-    Sampler,
-    Scheme,
-    member_keys,
-    policy,
-    sampler,
-    start,
-    update,
-)
+from movi.planning.engine import Sampler, Scheme, member_keys, policy, sampler, start, update
 
 
 class Trace(NamedTuple):
@@ -185,10 +177,7 @@ def _aged(mdp: DeviceMDP, aged: Array, policy: Array, error: Array) -> Array:
 def _flat(run: Trace) -> tuple[np.ndarray, np.ndarray]:
     """π_1..π_K and ε_1..ε_K over the states of the union: [K, N] and [K, N, A]."""
     iterations, actions = len(run.errors), run.errors.shape[-1]
-    return (
-        run.policies[:-1].reshape(iterations, -1),
-        run.errors.reshape(iterations, -1, actions),
-    )
+    return (run.policies[:-1].reshape(iterations, -1), run.errors.reshape(iterations, -1, actions))
 
 
 def weighted_error_norms(

@@ -235,12 +235,7 @@ def check_batch(config: Config, what: Trained) -> None:
 
 @contextmanager
 def built(
-    configs: Sequence[Config],
-    runs: Sequence[Path],
-    own: Own,
-    watcher: Watcher,
-    *,
-    vectorised: bool,
+    configs: Sequence[Config], runs: Sequence[Path], own: Own, watcher: Watcher, *, vectorised: bool
 ) -> Iterator[Built]:
     """Everything for runs that differ in their seeds alone; closed at the end.
 
@@ -306,11 +301,7 @@ def _hosted(
 
 
 def _fused(
-    configs: Sequence[Config],
-    runs: Sequence[Path],
-    own: Own,
-    watcher: Watcher,
-    vectorised: bool,
+    configs: Sequence[Config], runs: Sequence[Path], own: Own, watcher: Watcher, vectorised: bool
 ) -> Built:
     config, seeds = configs[0], [own_config.seed for own_config in configs]
     check_count("num_envs", config.num_envs, most=MOST)

@@ -23,14 +23,7 @@ from movi.replay.uniform import UniformReplay
 from movi.runs.config import Config
 from movi.sizes import require
 from movi.training.checkpoint import Saved
-from movi.training.fused_step import (
-    FusedState,
-    Keys,
-    Records,
-    keys_of,
-    make_chunk,
-    make_init,
-)
+from movi.training.fused_step import FusedState, Keys, Records, keys_of, make_chunk, make_init
 from movi.training.host_loop import CHECK_PERIOD, beta_of
 from movi.training.loop import CHUNK
 from movi.training.run_directory import clean
@@ -175,11 +168,7 @@ class FusedLoop:
         self.states: list[FusedState] = self._placed(states)
         self._keys: list[Keys] = self._placed(keys)
         self._chunk = make_chunk(
-            config,
-            environment,
-            learner,
-            self._size,
-            len(seeds) if self._vectorised else None,
+            config, environment, learner, self._size, len(seeds) if self._vectorised else None
         )
 
     @property

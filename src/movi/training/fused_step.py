@@ -207,12 +207,7 @@ def _make_chunk(
         )
 
     def take_tick(
-        state: FusedState,
-        drawn: ChunkDraws,
-        epsilon: Limits,
-        first: Array,
-        t: Array,
-        limit: Array,
+        state: FusedState, drawn: ChunkDraws, epsilon: Limits, first: Array, t: Array, limit: Array
     ) -> tuple[FusedState, Records]:
         """Decides for every environment, steps them all, and goes through their transitions."""
         key = jax.random.fold_in(drawn.policy, first + t)
@@ -257,12 +252,7 @@ def _make_chunk(
     leading: Sequence[int] = () if seeds is None else (seeds,)
 
     def chunk(
-        state: FusedState,
-        keys: Keys,
-        epsilon: Limits,
-        first: Array,
-        count: Array,
-        limit: Array,
+        state: FusedState, keys: Keys, epsilon: Limits, first: Array, count: Array, limit: Array
     ) -> tuple[FusedState, Records]:
         drawn = draw_all(keys, first)
         shape = (ticks, *leading, n)
