@@ -87,7 +87,6 @@ class Algorithm:
     analysed_in_psi: bool = False
 
     def __post_init__(self) -> None:
-        """Checks what can be wrong with a declaration."""
         for role, name in (("value", self.value), ("preference", self.preference)):
             if name not in self.targets:
                 known = ", ".join(self.targets) or "nothing"
@@ -157,7 +156,6 @@ class Values:
     algorithm: Algorithm
 
     def __getitem__(self, name: str) -> Array:
-        """The rows of a table or network."""
         return self.rows[name]
 
     @property

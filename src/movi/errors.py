@@ -32,7 +32,6 @@ class UserError(ValueError):
     """The user's mistake: names the thing, the value found and what was expected, in one line."""
 
     def __init__(self, line: str) -> None:
-        """The line, shortened if it is too long."""
         super().__init__(one_line(line))
 
 
@@ -68,7 +67,6 @@ class ToleranceMissed(ArithmeticError):
     """
 
     def __init__(self, line: str, answer: Any = None, bound: float = float("inf")) -> None:
-        """The line, the best answer, its bound."""
         super().__init__(line)
         self.answer, self.bound = answer, bound
 
@@ -77,7 +75,6 @@ class Interrupted(Exception):
     """A run that was asked to stop by a signal, and stopped; its one line says how to go on."""
 
     def __init__(self, line: str, signal: int) -> None:
-        """The line, and the number of the signal."""
         super().__init__(line)
         self.signal = signal
 

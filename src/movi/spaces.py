@@ -43,7 +43,6 @@ class Box:
     """Of the environment's own actions."""
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         size = math.prod(self.shape) if min(self.shape, default=1) > 0 else 0
         if not size == len(self.low) == len(self.high):
             raise UserError(

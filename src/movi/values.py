@@ -115,7 +115,6 @@ class Categorical:
     affine: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Checks that there are at least two atoms."""
         if not -np.inf < self.low < self.high < np.inf:
             raise UserError(f"atoms: from {self.low} to {self.high}, expected low < high")
         if self.n < 2:
@@ -184,7 +183,6 @@ class Quantile:
     affine: ClassVar[bool] = False  # a mixture's quantiles are not the mean of the quantiles
 
     def __post_init__(self) -> None:
-        """Checks that there is at least one."""
         if self.n < 1:
             raise UserError(f"quantiles: {self.n}, expected at least 1")
 

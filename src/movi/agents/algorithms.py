@@ -68,7 +68,6 @@ class MunchausenDQN(Options):
     """l₀: the log-policy, times τ, is clipped from below at this."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         check_fraction("alpha", self.alpha)
         check_positive("tau", self.tau)
@@ -143,7 +142,6 @@ class C51(Options):
     probability is logged as clipped_q."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         check_integer("atoms", self.atoms, 2)
         if not self.v_min < self.v_max:
@@ -167,7 +165,6 @@ class QRDQN(Options):
     """Quantiles (Dabney et al. and Dopamine: 200)."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         check_integer("quantiles", self.quantiles, 1)
 
@@ -238,7 +235,6 @@ class DeepDPP(Options):
     al. (2012) analyse."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         if self.eta is not None:
             check_positive("eta", self.eta)
@@ -276,7 +272,6 @@ class SAC(Options):
     """The largest."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         for name in ("actor_rate", "temperature_rate", "temperature"):
             if getattr(self, name) is not None:

@@ -75,7 +75,6 @@ class HostedEnvironment:
     """The same environments for the host loop and for evaluation: an ``Environment``."""
 
     def __init__(self, environment: JaxEnvironment, num_envs: int = 1) -> None:
-        """n environments that step together."""
         self.spaces, self.num_envs = environment.spaces, num_envs
         self._reset, self._step = compiled(environment)
         self._valid = np.ones(num_envs, bool)

@@ -146,7 +146,6 @@ class FrameReplay:
         self._sealed = 0, 0  # transitions and frames whose checksums are on the disk
 
     def __len__(self) -> int:
-        """How many transitions can be sampled."""
         return max(0, self._added - self._first - self.horizon.unripe)
 
     def add(self, env: int, transition: Transition, ended: bool) -> None:

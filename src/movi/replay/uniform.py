@@ -75,7 +75,6 @@ class UniformReplay:
         self._open: dict[int, int] = {}
 
     def __len__(self) -> int:
-        """How many transitions can be sampled."""
         return max(0, self._stored - self.horizon.unripe)
 
     @property

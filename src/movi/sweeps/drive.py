@@ -202,7 +202,6 @@ class Reporter(Listener):
     """Says how the jobs go, and keeps account of those that failed."""
 
     def __init__(self, directory: Path, count: int, say: Say) -> None:
-        """Of this many jobs."""
         self.failures: list[Failure] = []
         self._directory, self._count, self._say = directory, count, say
         self._ended = 0

@@ -41,7 +41,6 @@ class Job:
                 shutil.rmtree(run / name, ignore_errors=True)
 
     def __str__(self) -> str:
-        """For people."""
         plural = "seeds" if len(self.seeds) > 1 else "seed"
         return f"{self.cell.env} {self.cell.label}, {plural} {', '.join(map(str, self.seeds))}"
 

@@ -74,7 +74,6 @@ class ThisMachine:
     """Processes at once; None: one for each core, as many as memory allows."""
 
     def __post_init__(self) -> None:
-        """Checks the number."""
         check_count("workers", 1 if self.workers is None else self.workers, most=1_000)
 
     def connected(self) -> nullcontext[None]:

@@ -44,7 +44,6 @@ class Progress:
     """Writes the file while a job is under way."""
 
     def __init__(self, file: Path) -> None:
-        """Nothing happened yet."""
         self._file = file
         self._step, self._state, self._message = 0, "running", ""
         self._seen: deque[tuple[float, int]] = deque()
@@ -60,14 +59,12 @@ class Progress:
         self._state, self._message = "failed", message
 
     def __enter__(self) -> "Progress":
-        """Begins."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._write()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends: the file says how."""
         self._over.set()
         self._thread.join()
         if self._state == "running":

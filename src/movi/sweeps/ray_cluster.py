@@ -54,7 +54,6 @@ class RayCluster:
     """Per task."""
 
     def __post_init__(self) -> None:
-        """Checks the numbers, and that somebody answers."""
         for name, value in (("cpus", self.cpus), ("gpus", self.gpus)):
             if not 0 <= value < math.inf or (name == "cpus" and value == 0):
                 raise UserError(f"{name}: {value}, expected a number above 0")

@@ -36,7 +36,6 @@ class SeedRun:
     """One seed's side of the loop: its episodes and its updates' metrics, row by row."""
 
     def __init__(self, config: Config, seed: int, names: Sequence[str]) -> None:
-        """Nothing happened yet."""
         self.config, self.seed = config, seed
         self.scores = Scores(config.num_envs)
         self.step = 0  # the agent steps that the rows have told of

@@ -81,7 +81,6 @@ class HostLearner:
     """
 
     def __init__(self, learner: Learner, seed: int) -> None:
-        """Initialises the learner's state, by the run's seed."""
         self._run = _compiled(learner)
         self._keys = _Keys(key_of(seed, LEARNING), key_of(seed, POLICY))
         state = self._run.init(key_of(seed, INITIALISATION))

@@ -12,7 +12,6 @@ class Scores:
     """Adds each environment's raw rewards up to the end of its episode."""
 
     def __init__(self, num_envs: int) -> None:
-        """Nothing played yet."""
         self._return = [0.0] * num_envs
         self._length = [0] * num_envs
         self._ended: list[tuple[float, int]] = []
