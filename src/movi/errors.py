@@ -82,8 +82,10 @@ class Interrupted(Exception):
 LARGEST_COUNT = 2**31 - 1
 
 
-def check_count(name: str, value: int, least: int = 1, most: int = LARGEST_COUNT) -> None:
-    """A number of things, which compiled code counts in 32 bits."""
+def check_count(name: str, value: int | None, least: int = 1, most: int = LARGEST_COUNT) -> None:
+    """A number of things, which compiled code counts in 32 bits; or None, where there is none."""
+    if value is None:
+        return
     if value < least:
         raise UserError(f"{name}: {value}, expected at least {least}")
     if value > most:
@@ -100,6 +102,12 @@ def check_fraction(name: str, value: float) -> None:
     """A share or a probability."""
     if not 0 <= value <= 1:
         raise UserError(f"{name}: {value!r}, expected a number in [0, 1]")
+
+
+def check_not_negative(name: str, value: float) -> None:
+    """A finite number of at least 0."""
+    if not 0 <= value < float("inf"):
+        raise UserError(f"{name}: {value!r}, expected a number of at least 0")
 
 
 def check_positive(name: str, value: float) -> None:

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from movi.errors import UserError, check_count, check_seed
+from movi.errors import UserError, check_count, check_fraction, check_seed
 from movi.mdp.certificates import backup_rounding
 from movi.mdp.exact import checked_policies
 from movi.mdp.methods import largest_reward
@@ -37,27 +37,21 @@ def finite_horizon(
     True
     """
     check_count("horizon", horizon)
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; solve its members one by one")
+    mdp.require_single()
     gamma = float(mdp.discount) if discount is None else float(discount)
-    if not 0 <= gamma <= 1:
-        raise UserError(f"discount: {gamma}, expected a number in [0, 1]")
+    check_fraction("discount", gamma)
     require(f"{horizon:,} steps of {mdp.states:,} states", memory=12 * (horizon + 1) * mdp.states)
     v = np.zeros((horizon + 1, mdp.states))
     if final is not None:
-        v[-1] = _values(mdp, final)
+        values = np.asarray(final, np.float64)
+        if values.shape != (mdp.states,) or not np.isfinite(values).all():
+            raise UserError(f"final: shape {values.shape}, expected {mdp.states} finite numbers")
+        v[-1] = values
     policy = np.empty((horizon, mdp.states), np.int32)
     for t in reversed(range(horizon)):
         q = mdp.rewards + gamma * (mdp.probabilities * v[t + 1][mdp.successors]).sum(-1)
         v[t], policy[t] = mdp.best(q), mdp.greedy(q)
     return HorizonSolution(v, policy)
-
-
-def _values(mdp: FiniteMDP, final: Any) -> np.ndarray:
-    values = np.asarray(final, np.float64)
-    if values.shape != (mdp.states,) or not np.isfinite(values).all():
-        raise UserError(f"final: shape {values.shape}, expected {mdp.states} finite numbers")
-    return values
 
 
 class TotalReward(NamedTuple):

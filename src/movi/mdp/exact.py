@@ -216,8 +216,7 @@ def _large_resolvent(
 
 def checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:
     """Policies [S] or [N, S] whose actions the states have."""
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; evaluate its members one by one")
+    mdp.require_single("evaluate its members one by one")
     policies = np.asarray(policies)
     fits = policies.shape[-1:] == (mdp.states,) and policies.ndim in (1, most_axes)
     if policies.dtype.kind not in "iu" or not fits:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from movi.errors import UserError, check_count, check_seed
+from movi.errors import UserError, check_count, check_fraction, check_seed
 from movi.mdp.checks import FIELDS
 from movi.mdp.model import FiniteMDP, adopted
 from movi.sizes import require
@@ -49,8 +49,7 @@ class Family(ABC):
         check_count("size", self.size)
         check_seed(self.seed)
         for name, share in shares.items():
-            if not 0 <= share <= 1:
-                raise UserError(f"{name}: {share}, expected a number in [0, 1]")
+            check_fraction(name, share)
         require(f"{states:,} states", memory=2 * states * entries * 12)
 
 
@@ -88,9 +87,8 @@ class Maze(Family):
         probabilities[:] = 1 - self.slip, self.slip / 2, self.slip / 2
         rewards = np.full(to.shape, -1.0)
         successors[-1], rewards[-1] = cells - 1, 0.0
-        return self._made(
-            successors, probabilities, rewards, action_names=["up", "right", "down", "left"]
-        )
+        names = ["up", "right", "down", "left"]
+        return self._made(successors, probabilities, rewards, action_names=names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,9 +121,8 @@ class Inventory(Family):
 
     def mdp(self) -> FiniteMDP:
         """A row per (stock, lots): the ragged layout where some orders don't fit."""
-        for name in ("lot", "demand"):
-            check_count(name, getattr(self, name))
-        check_count("orders", self.orders, 0)
+        for name, least in (("lot", 1), ("demand", 1), ("orders", 0)):
+            check_count(name, getattr(self, name), least)
         self._check(self.size + 1, (self.orders + 1) * (self.demand + 2))
         stock = np.arange(self.size + 1)
         counts = np.minimum((self.size - stock) // self.lot, self.orders) + 1

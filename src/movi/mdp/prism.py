@@ -150,8 +150,7 @@ def write_prism(mdp: FiniteMDP, path: Path) -> None:
 
     PRISM numbers the choices of a state 0, 1, …: actions that a state does not have leave no gap.
     """
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; PRISM's files hold one")
+    mdp.require_single("PRISM's files hold one")
     there = ~np.isneginf(mdp.rewards)
     counts = there.sum(-1) if mdp.offsets is None else np.diff(mdp.offsets)
     owner = np.repeat(np.arange(mdp.states), counts)

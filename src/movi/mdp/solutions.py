@@ -114,8 +114,7 @@ def solution(
 
     With ``devices``, by value iteration on that many of them; see `sharding`.
     """
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; solve its members one by one")
+    mdp.require_single()
     tolerance = TOLERANCE if tolerance is None else tolerance
     check_tolerance(tolerance)
     wanted = Aim(float(tolerance), True)

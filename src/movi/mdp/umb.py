@@ -246,8 +246,7 @@ def _discount(index: Mapping[str, Any]) -> np.ndarray | None:
 
 def write_umb(mdp: FiniteMDP, path: Path) -> None:
     """Write one MDP as a plain tar; rewards of choices, the discount as a comment."""
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; UMB holds one")
+    mdp.require_single("UMB holds one")
     there = ~np.isneginf(mdp.rewards)
     successors, p = mdp.successors[there], mdp.probabilities[there]
     used = p > 0

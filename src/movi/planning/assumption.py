@@ -74,8 +74,7 @@ def assumption_check(
     One set of restarts gives all N and all l: each product is one more than the last, and the
     estimates are running means. ``batch`` MDPs are done at a time; it does not change the result.
     """
-    if mdps.batch is None:
-        raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
+    members = mdps.require_batch()
     mdps.require_all_actions()
     for name, value in (("iteration", iteration), ("restarts", restarts), ("batch", batch)):
         check_count(name, value)
@@ -83,17 +82,17 @@ def assumption_check(
         raise UserError(f"lengths: {tuple(lengths)}, expected integers of at least 0")
     check_count("lengths", max(lengths), 0)
     check_seed(seed)
-    cells = min(batch, mdps.batch) * restarts * mdps.states * mdps.actions
+    cells = min(batch, members) * restarts * mdps.states * mdps.actions
     # A copy of the MDP and of its thresholds for every restart; the products of both readings and
     # of the kernel more, twice.
     each = 16 * mdps.branching + 3 * (16 * (max(lengths) + 1) + 24 * len(lengths))
     require(f"{restarts:,} restarts, l up to {max(lengths):,}", memory=cells * each)
     parts = []
-    with jax.enable_x64(True), progress_bar("MDPs", mdps.batch, show=progress) as advance:
+    with jax.enable_x64(True), progress_bar("MDPs", members, show=progress) as advance:
         # The history has keys of its own, so that no restart repeats its samples.
-        past = member_keys(seed, mdps.batch)
-        future = member_keys((seed + 1) % 2**63, mdps.batch, restarts)
-        for begin in range(0, mdps.batch, batch):
+        past = member_keys(seed, members)
+        future = member_keys((seed + 1) % 2**63, members, restarts)
+        for begin in range(0, members, batch):
             some, own = mdps[begin : begin + batch], past[begin : begin + batch]
             fresh = future[begin * restarts : (begin + len(some)) * restarts]
             before, after = _history(some, own, iteration)

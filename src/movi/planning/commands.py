@@ -107,8 +107,8 @@ class Solve(Read):
         if self.out is not None:
             file_to_write(self.out)
         check_count("samples", self.samples)
-        check_count("iterations", 1 if self.iterations is None else self.iterations)
-        check_count("horizon", 1 if self.horizon is None else self.horizon)
+        check_count("iterations", self.iterations)
+        check_count("horizon", self.horizon)
         given = 0.0 if self.discount == 1 else self.discount  # which plays no part at 1
         mdp = self.load(self.file, given)
         if self.horizon is not None or self.discount == 1:

@@ -108,8 +108,7 @@ def study(
       seed: MDP m draws from (seed, m).
       progress: whether to draw a bar on a terminal.
     """
-    if mdps.batch is None:
-        raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
+    members = mdps.require_batch()
     check_count("iterations", iterations)
     check_seed(seed)
     pairs = [(float(lam), float(tau)) for tau in taus for lam in lams if lam or tau]
@@ -117,7 +116,7 @@ def study(
         raise UserError("lambdas and taus: no pair above 0, expected at least one")
     for lam, tau in pairs:
         weights(lam, tau)
-    cells = mdps.batch * mdps.states * mdps.actions
+    cells = members * mdps.states * mdps.actions
     require(f"{len(pairs)} pairs", memory=8 * cells * (12 * len(pairs) + 3 * iterations))
     at = looked_at(iterations)
     optimal = {tau: certain_optimum(mdps, tau).q for _, tau in [(0.0, 0.0), *pairs]}

@@ -76,10 +76,7 @@ class AVIOptions(Options):
     """Approximate value iteration (eq:avi)."""
 
     title: ClassVar[str] = "AVI"
-
-    def algorithm(self) -> Algorithm:
-        """r + γ P max q."""
-        return AVI
+    made_by = staticmethod(lambda: AVI)
 
 
 @dataclass(frozen=True)
@@ -88,13 +85,10 @@ class MoVIOptions(Options):
 
     title: ClassVar[str] = "MoVI"
     takes_beta: ClassVar[bool] = True
+    made_by = staticmethod(lambda beta: MOVI)
 
     beta: Annotated[float | None, arg(metavar="X")] = None
     """A constant β, which makes h a moving average; None: β_k = k/(k+1), the mean."""
-
-    def algorithm(self) -> Algorithm:
-        """r + γ P q(·, G(h))."""
-        return MOVI
 
     def schedule(self) -> Schedule:
         """The mean, or the constant."""
@@ -107,10 +101,7 @@ class SQLOptions(Options):
 
     title: ClassVar[str] = "SQL"
     takes_beta: ClassVar[bool] = True
-
-    def algorithm(self) -> Algorithm:
-        """q + (1/k)(T q_{k−2} − q) + (1 − 1/k)(T q − T q_{k−2})."""
-        return SQL
+    made_by = staticmethod(lambda: SQL)
 
 
 @dataclass(frozen=True)
@@ -137,12 +128,12 @@ class Regularised(Options):
     evaluation: Evaluation = "regularised"
     """Whether the evaluation has the two terms of the greedy step as well, or is plain."""
 
-    @property
-    def regularised(self) -> bool:
-        """The evaluation, checked."""
+    def algorithm(self) -> Algorithm:
+        """MD-VI(λ, τ) or DA-VI(λ, τ)."""
         if self.evaluation not in ("regularised", "plain"):
             raise UserError(f"evaluation: {self.evaluation!r}, expected 'regularised' or 'plain'")
-        return self.evaluation == "regularised"
+        regularised = self.evaluation == "regularised"
+        return type(self).made_by(self.lam, self.tau, regularised=regularised)
 
 
 @dataclass(frozen=True)
@@ -150,10 +141,7 @@ class MDVIOptions(Regularised):
     """Mirror-descent value iteration: each policy is made from the one before."""
 
     title: ClassVar[str] = "MD-VI"
-
-    def algorithm(self) -> Algorithm:
-        """MD-VI(λ, τ)."""
-        return mirror_descent(self.lam, self.tau, regularised=self.regularised)
+    made_by = staticmethod(mirror_descent)
 
 
 @dataclass(frozen=True)
@@ -161,10 +149,7 @@ class DAVIOptions(Regularised):
     """Dual-averaging value iteration: the policy is made from the sum of the values."""
 
     title: ClassVar[str] = "DA-VI"
-
-    def algorithm(self) -> Algorithm:
-        """DA-VI(λ, τ)."""
-        return dual_averaging(self.lam, self.tau, regularised=self.regularised)
+    made_by = staticmethod(dual_averaging)
 
 
 @dataclass(frozen=True)
@@ -222,15 +207,12 @@ class SoftenedLSPIOptions(Options):
     """Softened LSPI (Pérolat et al. 2016) with one player."""
 
     title: ClassVar[str] = "Softened LSPI"
+    made_by = staticmethod(lambda beta, sweeps: softened_policy_iteration(sweeps))
 
     beta: Real = 0.9
     """β of the moving average h, for which the policy is greedy."""
     sweeps: Sweeps = None
     """Evaluations of each policy, q ← (T_π)^m q; none: exactly."""
-
-    def algorithm(self) -> Algorithm:
-        """MoVI with q = q_π."""
-        return softened_policy_iteration(self.sweeps)
 
     def schedule(self) -> Schedule:
         """The constant."""

@@ -304,8 +304,7 @@ def _best_certificate(
 def _check(
     mdp: FiniteMDP, iterations: int, samples: int, tolerance: float | None, seed: int
 ) -> None:
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; solve its members one by one")
+    mdp.require_single()
     check_count("iterations", iterations)
     check_count("samples", samples)
     if tolerance is not None:

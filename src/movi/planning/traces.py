@@ -46,19 +46,18 @@ def trace(
 
     Memory: 2 K M S A numbers. The samples are those of :func:`movi.compare` with the same seed.
     """
-    if mdps.batch is None:
-        raise UserError("mdps: a single MDP, expected a batch (count=1 makes one)")
+    members = mdps.require_batch()
     mdps.require_all_actions()
     check_count("iterations", iterations)
     check_seed(seed)
     with jax.enable_x64(True):
         policies, q, errors = _trace(
-            sampler(mdps, member_keys(seed, mdps.batch)),
+            sampler(mdps, member_keys(seed, members)),
             scheme=scheme,
             iterations=iterations,
             samples=samples,
         )
-        shape = (mdps.batch, mdps.states)
+        shape = (members, mdps.states)
         return Trace(
             scheme,
             np.asarray(policies).reshape(-1, *shape, *policies.shape[2:]),
