@@ -22,10 +22,8 @@ _ROWS = 1 << 16  # written at a time
 _MEMORY = 40  # bytes of memory per byte of text, at most
 
 
-def read_prism(path: Path, reward: str | None = None) -> Arrays:
+def read_prism(path: Path) -> Arrays:
     """An MDP from ``NAME.tra`` and the rewards beside it, ``NAME.srew`` and ``NAME.trew``."""
-    if reward is not None:
-        raise UserError(f"reward: {reward!r}, expected none: PRISM's files hold one each")
     head, rows, labels = _read(path)
     if len(head) == 2:  # a chain: one choice in every state
         head = [head[0], head[0], head[1]]
