@@ -30,7 +30,7 @@ from movi.sizes import available_memory, require
 from movi.sweeps.drive import to_stdout
 from movi.sweeps.matrix import read_sweep_file
 from movi.training.checkpoint import Checkpoints, Saved, newest
-from movi.training.keeping import Keeper
+from movi.training.checkpointing import Checkpointer
 from movi.training.run_directory import RunDirectory
 from movi.training.stopping import never
 from tests.test_trust import write_agent
@@ -603,11 +603,11 @@ def test_an_older_checkpoint_that_makes_no_sense_holds_nobody_up(tmp_path):
         checkpoints = Checkpoints(tmp_path / "run")
         checkpoints.write(step, Saved({"a": np.ones(3)}, {"replay": replay}))
     with closing(RunDirectory(tmp_path / "run", CONFIG)) as directory:
-        keeper = Keeper(
-            [directory], 100, never, margin=1, room=lambda moment: int(moment["added"]) + 2
+        checkpointer = Checkpointer(
+            [directory], 100, never, margin=1, headroom=lambda replay: int(replay["added"]) + 2
         )
-        keeper.begin(30)
-        assert keeper.left(30) == 7
+        checkpointer.begin(30)
+        assert checkpointer.steps_left(30) == 7
 
 
 # Tables, sweeps, lines ------------------------------------------------------------------------

@@ -41,8 +41,8 @@ class Horizon(NamedTuple):
     reward_clip: float | None = None
 
     @property
-    def unripe(self) -> int:
-        """How many of the newest transitions are not sampled: their s_{t+n} may be yet to come."""
+    def incomplete(self) -> int:
+        """How many of the newest transitions are not sampled yet: their s_{t+n} may be missing."""
         return (self.steps - 1) * self.num_envs
 
 

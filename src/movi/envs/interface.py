@@ -62,7 +62,7 @@ class Restorable(Environment, Protocol):
         ...
 
     def restore(self, snapshot: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Goes on from a snapshot, exactly; what to act on next, [n, ...]."""
+        """Continues from a snapshot, exactly; what to act on next, [n, ...]."""
         ...
 
 

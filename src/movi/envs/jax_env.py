@@ -121,7 +121,7 @@ class HostedEnvironment:
         }
 
     def restore(self, snapshot: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Goes on from a snapshot."""
+        """Continues from a snapshot."""
         self.reset(snapshot["seeds"].tolist())
         self._states = tree_of(self._states, snapshot, "state")
         self._count, self._observation = int(snapshot["count"]), snapshot["observation"]
@@ -131,10 +131,10 @@ class HostedEnvironment:
         """Holds nothing that needs closing."""
 
 
-def settled(tree: Any, like: Any = None) -> Any:
-    """Arrays of fixed dtypes (those of ``like``), as the state of a compiled loop has to be."""
+def fixed_dtypes(tree: Any, like: Any = None) -> Any:
+    """A tree as arrays of fixed dtypes (those of ``like``), as the state of a compiled loop is."""
     if like is None:
-        # A Python number's dtype is weak until it is said: a loop would find that it changes.
+        # The dtype of a Python number is weak until it is given: a loop would see it change.
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.asarray(leaf).dtype), tree)
     return jax.tree.map(lambda leaf, old: jnp.asarray(leaf).astype(old.dtype), tree, like)
 

@@ -104,7 +104,7 @@ def sample(
     """
     capacity = len(ring.action)
     stored = jnp.minimum(added, capacity)
-    held = stored - horizon.unripe
+    held = stored - horizon.incomplete
     slots = (bits % held.astype(jnp.uint32)).astype(jnp.int32)
     if horizon.steps == 1:
         batch = Transition(*(array[slots] for array in ring))

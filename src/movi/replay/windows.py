@@ -8,7 +8,7 @@ episode of x ends with x2, and another begins with u0:
     windows:  x0    x1    x2                      three steps, to the s' of x2
               ·     x1    x2                      two: the episode ends there
                  y0    y1    y2
-              unripe: the newest (3 − 1) · 2, x2, …: not sampled yet
+              incomplete: the newest (3 − 1) · 2, x2, …: not sampled yet
 """
 
 from typing import Any, NamedTuple

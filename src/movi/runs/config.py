@@ -181,7 +181,7 @@ class Config:
     @property
     def learns_after(self) -> int:
         """Transitions stored when no more than ``learning_starts`` can be sampled."""
-        return self.learning_starts + self.horizon.unripe
+        return self.learning_starts + self.horizon.incomplete
 
     @property
     def iterations(self) -> int:

@@ -1,7 +1,7 @@
 """The fused loop: training in compiled chunks, for one seed or for many side by side.
 
 Between two chunks the host looks at the records, writes metrics and files, draws progress, and can
-be interrupted. What it keeps of a run is the chunks' state (one pytree per seed) and a few sums.
+be interrupted. What it holds of a run is the chunks' state (one pytree per seed) and a few sums.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ class SeedRun:
     def __init__(self, config: Config, seed: int, names: Sequence[str]) -> None:
         self.config, self.seed = config, seed
         self.scores = Scores(config.num_envs)
-        self.step = 0  # the agent steps that the rows have told of
+        self.step = 0  # agent steps that are in rows already
         self.diverged: int | None = None
         self._names = names
         self._reward = np.zeros(0, np.float32)
@@ -46,7 +46,7 @@ class SeedRun:
         self._metrics = np.zeros((0, len(names)), np.float32)
 
     def add(self, records: Records, diverged_at: int) -> None:
-        """What happened in the agent steps after those already told."""
+        """What happened in the agent steps after those added already."""
         self._reward = np.concatenate([self._reward, records.reward.ravel()])
         self._ended = np.concatenate([self._ended, records.ended.ravel()])
         new = np.stack([records.metrics[name].ravel() for name in self._names], axis=-1)
@@ -60,7 +60,7 @@ class SeedRun:
         return {f"records.{name}": array for name, array in arrays.items()}, state
 
     def restore(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
-        """Goes on from a snapshot."""
+        """Continues from a snapshot."""
         reward, ended, metrics = (arrays[f"records.{n}"] for n in ("reward", "ended", "metrics"))
         count = len(reward)
         if (ended.shape, metrics.shape) != ((count,), (count, len(self._names))):
@@ -88,7 +88,7 @@ class SeedRun:
 
     def row(self, until: int, iteration: int) -> dict[str, Any]:
         """The metrics of the agent steps up to ``until``."""
-        n, first, unripe = self.config.num_envs, self.step, self.config.horizon.unripe
+        n, first, incomplete = self.config.num_envs, self.step, self.config.horizon.incomplete
         count = until - first
         for j, (reward, ended) in enumerate(
             zip(self._reward[:count].tolist(), self._ended[:count].tolist())
@@ -116,7 +116,7 @@ class SeedRun:
                 "epsilon": float(self.config.epsilon_of(until)),
                 "updates": self.updates,
                 "syncs": self.syncs,
-                "stored": max(0, min(until, self.config.replay_capacity) - unripe),
+                "stored": max(0, min(until, self.config.replay_capacity) - incomplete),
             }
         )
 
@@ -126,7 +126,7 @@ class SeedRun:
 
 
 class FusedLoop:
-    """The runs of some seeds in progress; ``advance`` takes them further, in whole ticks."""
+    """The runs of some seeds in progress; ``advance`` continues them, in whole vector steps."""
 
     def __init__(
         self,
@@ -145,7 +145,7 @@ class FusedLoop:
           environment: the environment.
           learner: the learner.
           seeds: one run for each.
-          files: a directory for each, in which its replay is kept; none if it is kept nowhere.
+          files: a directory for each, for its replay's files; none without checkpoints.
           vectorised: map the seeds inside one program, instead of running one program for each.
         """
         spaces = environment.spaces
@@ -156,8 +156,8 @@ class FusedLoop:
         )
         self.config, self.seeds, self._files = config, tuple(seeds), tuple(files)
         self._row, self._action = packed_space(spaces.observation), spaces.action
-        self._kept: list[UniformReplay] = []
-        self.step = self.ticks = 0
+        self._replays: list[UniformReplay] = []  # the rings' copies in files
+        self.step = self.vector_steps = 0
         self._vectorised = vectorised and len(seeds) > 1
         self._size = max(1, CHUNK // config.num_envs)
         self.runs = [SeedRun(config, seed, learner.metrics) for seed in seeds]
@@ -182,7 +182,7 @@ class FusedLoop:
         self._open(slack_of(capacity, every), new=True)
 
     def _open(self, slack: int, *, new: bool) -> None:
-        self._kept = [
+        self._replays = [
             UniformReplay(
                 self.config.replay_capacity,
                 self._row,
@@ -194,10 +194,10 @@ class FusedLoop:
             for file in self._files
         ]
 
-    def room(self, moment: Mapping[str, Any]) -> int:
-        """Agent steps until the replays' files lose a moment of theirs."""
-        kept = self._kept[0]
-        return kept.room(moment) + kept.added - self.added
+    def headroom(self, snapshot: Mapping[str, Any]) -> int:
+        """Agent steps until the replays' files overwrite what a snapshot of theirs refers to."""
+        replay = self._replays[0]
+        return replay.headroom(snapshot) + replay.added - self.added
 
     def diverged(self, i: int) -> int | None:
         """The step at which a seed's run diverged, if it did."""
@@ -210,23 +210,23 @@ class FusedLoop:
     def advance(
         self,
         until: int,
-        tick: Callable[["FusedLoop"], None] = lambda loop: None,
-        settled: Callable[["FusedLoop"], None] = lambda loop: None,
-        left: Callable[["FusedLoop"], int] = lambda loop: CHUNK,
+        on_progress: Callable[["FusedLoop"], None] = lambda loop: None,
+        on_saveable: Callable[["FusedLoop"], None] = lambda loop: None,
+        steps_left: Callable[["FusedLoop"], int] = lambda loop: CHUNK,
     ) -> None:
-        """Goes on until every seed has reached agent step ``until``, or all have diverged.
+        """Continues until every seed has reached agent step ``until``, or all have diverged.
 
-        ``tick`` is called after every chunk, ``settled`` too unless its last tick was cut, where a
-        longer run's is not; ``left`` says how many agent steps the next one may have at most.
+        ``on_progress`` is called after every chunk; ``on_saveable`` too, unless the run's end cut
+        its last vector step short; ``steps_left`` limits the agent steps of the next chunk.
         """
         n = self.config.num_envs
         while self.step < until:
-            ticks = -(-(until - self.step) // n)
-            count = max(1, min(self._size, ticks, left(self) // n))
+            rest = -(-(until - self.step) // n)
+            count = max(1, min(self._size, rest, steps_left(self) // n))
             self._take(count)
-            tick(self)
+            on_progress(self)
             if self.added == self.step:
-                settled(self)
+                on_saveable(self)
             if all(run.diverged and run.noticed_at(until) <= self.step for run in self.runs):
                 return
 
@@ -237,30 +237,30 @@ class FusedLoop:
         return jax.tree.map(lambda leaf: leaf[i], self.states[0])
 
     def snapshot(self, i: int) -> Saved:
-        """All that ``restore`` needs of a seed, but for the ring: that goes on in its files.
+        """All that ``restore`` needs of a seed, but for the ring, which is in its files.
 
         Only what was added since the last snapshot is fetched from the device.
         """
-        state, kept = self.state(i), self._kept[i]
-        count = min(self.added - kept.added, self.config.replay_capacity)
+        state, replay = self.state(i), self._replays[i]
+        count = min(self.added - replay.added, self.config.replay_capacity)
         slots = np.arange(self.added - count, self.added) % self.config.replay_capacity
         if count:
-            kept.extend(Transition(*map(np.asarray, _fetched(state.ring, slots))), self.added)
+            replay.extend(Transition(*map(np.asarray, _fetched(state.ring, slots))), self.added)
         arrays, about = self.runs[i].snapshot()
         arrays |= arrays_of(_without_ring(state), "state")
-        moment = {"step": self.step, "ticks": self.ticks, "replay": kept.moment()}
-        return Saved(arrays, {**about, **moment})
+        counters = {"step": self.step, "ticks": self.vector_steps}
+        return Saved(arrays, {**about, **counters, "replay": replay.snapshot()})
 
     def restore(self, saved: Sequence[Saved]) -> None:
-        """Goes on from snapshots of all seeds at the same tick, as if nothing had happened."""
+        """Continues from snapshots of all seeds at the same step, as if it had never stopped."""
         self._open(int(saved[0].state["replay"]["slack"]), new=False)
-        ticks = {int(one.state["ticks"]) for one in saved}
-        if len(ticks) != 1:
-            raise UserError(f"checkpoints of different ticks: {sorted(ticks)}")
-        self.ticks = ticks.pop()
-        self.step = min(self.ticks * self.config.num_envs, self.config.steps)
+        found = {int(one.state["ticks"]) for one in saved}
+        if len(found) != 1:
+            raise UserError(f"checkpoints of different steps: {sorted(found)}")
+        self.vector_steps = found.pop()
+        self.step = min(self.added, self.config.steps)
         restored = []
-        for i, ((own, about), replay) in enumerate(zip(saved, self._kept)):
+        for i, ((own, about), replay) in enumerate(zip(saved, self._replays)):
             replay.restore(about["replay"])
             if replay.added != self.added:
                 raise Damaged(f"replay: {replay.added} transitions, expected {self.added}")
@@ -278,7 +278,7 @@ class FusedLoop:
     @property
     def added(self) -> int:
         """Transitions ever stored, of each seed."""
-        return self.ticks * self.config.num_envs
+        return self.vector_steps * self.config.num_envs
 
     def parameters(self, i: int) -> dict[str, Any]:
         """A copy of the online networks' parameters of a seed."""
@@ -294,11 +294,11 @@ class FusedLoop:
         return [jax.device_put(own, devices[i % len(devices)]) for i, own in enumerate(seeds)]
 
     def _take(self, count: int) -> None:
-        """One chunk of ticks, for every seed."""
-        n = self.config.num_envs
-        ticks = self.ticks + np.arange(self._size, dtype=np.int64)
-        epsilon = limits(self.config.epsilon_of(ticks * n))
-        arguments = epsilon, np.int32(self.ticks), np.int32(count), np.int32(self.config.steps)
+        """One chunk of vector steps, for every seed."""
+        numbers = self.vector_steps + np.arange(self._size, dtype=np.int64)
+        epsilon = limits(self.config.epsilon_of(numbers * self.config.num_envs))
+        counters = map(np.int32, (self.vector_steps, count, self.config.steps))
+        arguments = (epsilon, *counters)
         records = []
         for j, keys in enumerate(self._keys):  # dispatched one after the other, run side by side
             self.states[j], new = self._chunk(self.states[j], keys, *arguments)
@@ -311,8 +311,8 @@ class FusedLoop:
                 run.add(own, int(diverged[0][i]))
             else:
                 run.add(host[i], int(diverged[i]))
-        self.ticks += count
-        self.step = min(self.ticks * n, self.config.steps)
+        self.vector_steps += count
+        self.step = min(self.added, self.config.steps)
 
 
 @jax.jit

@@ -55,7 +55,7 @@ class Scores:
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Goes on from a snapshot."""
+        """Continues from a snapshot."""
         self._return = [float(value) for value in snapshot["return"]]
         self._length = [int(value) for value in snapshot["length"]]
         self._ended = [(float(score), int(length)) for score, length in snapshot["ended"]]
