@@ -14,7 +14,7 @@ from movi.errors import UserError
 from movi.runs.config import Config
 from movi.runs.presets import preset_fields
 from movi.spaces import Box
-from movi.training.build import trained
+from movi.training.build import configured_learner
 from movi.training.footprint import footprint
 from movi.training.train import train
 
@@ -163,6 +163,6 @@ def test_networks_have_step_sizes_of_their_own():
         "log_std_min": -5.0,
         "log_std_max": 2.0,
     }
-    what = trained(config, make_gymnax("gymnax/Pendulum-v1").spaces)
+    what = configured_learner(config, make_gymnax("gymnax/Pendulum-v1").spaces)
     assert what.method.rates == {"actor": 3e-4, "temperature": 1e-3}
     assert config.learning_rate == 1e-3
