@@ -305,10 +305,10 @@ def comparable(one: str, other: str) -> bool:
 
 @cache
 def _source() -> str:
-    """A digest of what this package traces: its agents, targets, values and schedules."""
-    digest, room = hashlib.sha256(), Path(__file__).parents[1]
-    names = ("targets.py", "values.py", "schedules.py")
-    for file in sorted([*room.glob("agents/*.py"), *(room / name for name in names)]):
+    """A digest of what this package traces: its agents, and what algorithms are made of."""
+    digest, package = hashlib.sha256(), Path(__file__).parents[1]
+    names = ("algorithm.py", "schedules.py", "soft.py", "targets.py", "values.py")
+    for file in sorted([*package.glob("agents/*.py"), *(package / name for name in names)]):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 

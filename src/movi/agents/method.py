@@ -51,8 +51,6 @@ class Context(NamedTuple):
 Shown = dict[str, Array]
 Losses = Callable[[Networks, Transition, Context], tuple[dict[str, Array], Shown]]
 Policy = Callable[[Networks, Array, Array | None], Array]
-
-
 Inputs = Mapping[str, tuple[Array, ...]]
 
 
@@ -165,7 +163,7 @@ def regression(
     if isinstance(loss, str) and loss not in LOSSES:
         raise UserError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}")
     loss_of = LOSSES[loss] if isinstance(loss, str) else loss
-    names = tuple(algorithm.targets)
+    names, value = tuple(algorithm.targets), algorithm.value
 
     def losses(
         networks: Networks, batches: Transition, context: Context
@@ -193,7 +191,7 @@ def regression(
         minibatches=1 if shared_batch else len(names),
         shown=(
             *(f"mean_{name}" for name in names),
-            *(("clipped_q",) if isinstance(algorithm.kind("q"), Categorical) else ()),
+            *([f"clipped_{value}"] if isinstance(algorithm.kind(value), Categorical) else []),
         ),
         uses_beta=algorithm.uses_beta,
         acts_on=algorithm.preference,
@@ -227,7 +225,9 @@ def targets_of(
     def rows(observations: Array) -> dict[str, Array]:
         """The values of all lagged copies, [B, L, A, …]."""
         return {
-            name: jnp.stack([_read(algorithm, name, copy(observations)) for copy in copies], axis=1)
+            name: jnp.stack(
+                [algorithm.kind(name).read(copy(observations)) for copy in copies], axis=1
+            )
             for name, copies in networks.lagged.items()
         }
 
@@ -235,7 +235,7 @@ def targets_of(
         if not algorithm.reads_current:
             return None
         return {
-            name: _read(algorithm, name, network(observations))
+            name: algorithm.kind(name).read(network(observations))
             for name, network in networks.frozen.items()
         }
 
@@ -257,7 +257,7 @@ def targets_of(
             values, next_values = algorithm.at(*seen), algorithm.at(*next_seen)
             y = algorithm.target(name, values, a, r, discount, next_values, beta)
             kind = algorithm.kind(name)
-            if name != "q" or not isinstance(kind, Categorical):
+            if name != algorithm.value or not isinstance(kind, Categorical):
                 return Regression(y, None)
             v = algorithm.targets[name].bootstrap(next_values)
             return Regression(y, kind.clipped(r, discount, v))
@@ -270,10 +270,6 @@ def targets_of(
             jax.tree.map(lambda x, j=j: x[j], there),
         )
     return result
-
-
-def _read(algorithm: Algorithm, name: str, outputs: Array) -> Array:
-    return algorithm.kind(name).read(outputs)
 
 
 def _taken(outputs: Array, actions: Array) -> Array:

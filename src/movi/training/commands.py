@@ -18,7 +18,7 @@ from tyro.conf import Positional, UseAppendAction, arg
 from movi.agents.options import Options
 from movi.agents.registry import find, known, names
 from movi.arguments import value_of
-from movi.errors import UserError, check_count, check_seed
+from movi.errors import UserError, check_count, check_fraction, check_seed
 from movi.modules import module_of
 from movi.reading import checked
 from movi.runs.config import Config
@@ -30,7 +30,11 @@ MOST_EPISODES = 1_000_000
 if TYPE_CHECKING:
     from movi.agents.agent import Agent
 
-Trust = Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE")]
+_TRUST = (
+    "A module that the environment or the algorithm names (MODULE:NAME) and whose code may run; "
+    "this option may be repeated. Files alone are not believed."
+)
+Trust = Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE", help=_TRUST)]
 
 
 @dataclass(frozen=True)
@@ -74,9 +78,7 @@ class Train(Config):
     def execute(self) -> None:
         """Train, and say where the agent is."""
         config = Config(**{field.name: getattr(self, field.name) for field in fields(Config)})
-
         check_count("seeds", self.seeds, most=MOST_SEEDS)
-
         seeds = [config.seed + i for i in range(self.seeds)]
         trust = module_of(config.env, "env"), module_of(config.algorithm, "algorithm")
         _train(config, seeds, self._outs(config), trust=trust)
@@ -99,8 +101,6 @@ class Resume:
     checkpoint_every: int | None = None
     """Agent steps between two checkpoints from now on; None: as before."""
     trust: Trust = ()
-    """A module that the environment or the algorithm names (MODULE:NAME) and whose code may run;
-    this option may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Train to the end, and say where the agents are."""
@@ -142,10 +142,10 @@ def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[s
         results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop, trust=trust)
     seconds = time.monotonic() - start
     for out, result in zip(outs, results):
-        _tell(out, result, seconds)
+        _print_result(out, result, seconds)
 
 
-def _tell(out: Path, result: Any, seconds: float) -> None:
+def _print_result(out: Path, result: Any, seconds: float) -> None:
     """Prints how a run ended and where its agent is."""
     from movi.agents.agent import AGENT_FILE
 
@@ -179,14 +179,12 @@ class Evaluate:
     num_envs: int = 10
     """Environments that step together, each with its share of the episodes."""
     trust: Trust = ()
-    """A module that the environment or the algorithm names (MODULE:NAME) and whose code may run;
-    this option may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Play, and print the mean, the standard deviation and each return."""
         check_count("episodes", self.episodes, most=MOST_EPISODES)
         check_count("num_envs", self.num_envs)
-        check_epsilon(0.0 if self.epsilon is None else self.epsilon)
+        check_fraction("epsilon", self.epsilon or 0.0)
         check_seed(self.seed)
         agent, about = _agent(self.run, self.trust)
         env_id = about.env
@@ -225,13 +223,11 @@ class Record:
     seed: int = 0
     """Of the environment and the random actions."""
     trust: Trust = ()
-    """A module that the environment or the algorithm names (MODULE:NAME) and whose code may run;
-    this option may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Play, write the video, and print the returns."""
         check_count("episodes", self.episodes, most=MOST_EPISODES)
-        check_epsilon(self.epsilon)
+        check_fraction("epsilon", self.epsilon)
         check_seed(self.seed)
         agent, about = _agent(self.run, self.trust)
 
@@ -258,8 +254,6 @@ class Export:
     file: Positional[Path]
     """The file to write, .safetensors."""
     trust: Trust = ()
-    """A module that the algorithm names (MODULE:NAME) and whose code may run; this option may be
-    repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Write the file."""
@@ -294,13 +288,7 @@ class _About:
     evaluation_epsilon: float = 0.001
 
     def __post_init__(self) -> None:
-        check_epsilon(self.evaluation_epsilon)
-
-
-def check_epsilon(epsilon: float) -> None:
-    """A probability is in [0, 1]."""
-    if not 0 <= epsilon <= 1:
-        raise UserError(f"epsilon: {epsilon}, expected a number in [0, 1]")
+        check_fraction("epsilon", self.evaluation_epsilon)
 
 
 def _algorithm(arguments: Sequence[str]) -> str | None:

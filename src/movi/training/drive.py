@@ -187,13 +187,13 @@ def clipping(row: Mapping[str, Any]) -> str:
     >>> clipping({"iteration": 3, "clipped_q": 0.25})
     'clipped_q: 25.0 % of the probability in iteration 3 was beyond v_min or v_max, expected < 1 %'
     """
-    share = row.get("clipped_q") or 0.0
-    if share <= 0.01:
-        return ""
-    return (
-        f"clipped_q: {100 * share:.1f} % of the probability in iteration {row['iteration']} was "
-        "beyond v_min or v_max, expected < 1 %"
-    )
+    for name, share in row.items():
+        if name.startswith("clipped_") and share is not None and share > 0.01:
+            return (
+                f"{name}: {100 * share:.1f} % of the probability in iteration {row['iteration']} "
+                "was beyond v_min or v_max, expected < 1 %"
+            )
+    return ""
 
 
 def evaluation_due(config: Config, step: int) -> bool:

@@ -24,10 +24,9 @@ from movi.runs.config import Config
 from movi.sizes import require
 from movi.training.checkpoint import Saved
 from movi.training.fused_step import FusedState, Keys, Records, keys_of, make_chunk, make_init
-from movi.training.host_loop import CHECK_PERIOD, beta_of
+from movi.training.host_loop import CHECK_PERIOD
 from movi.training.loop import CHUNK
-from movi.training.run_directory import clean
-from movi.training.scores import Scores
+from movi.training.scores import Scores, metrics_row
 from movi.transitions import Transition
 from movi.trees import arrays_of, tree_of
 
@@ -99,26 +98,14 @@ class SeedRun:
         if self.diverged is not None:
             live &= steps < self.diverged
         updated = self._metrics[:count][live].astype(float)
-        means = updated.mean(axis=0) if len(updated) else [None] * len(self._names)
+        means = updated.mean(axis=0).tolist() if len(updated) else [None] * len(self._names)
         self._reward, self._ended = self._reward[count:], self._ended[count:]
         self._metrics = self._metrics[count:]
         self.step = until
-        return clean(
-            {
-                "iteration": iteration,
-                "step": until,
-                **self.scores.take(),
-                **{
-                    name: None if mean is None else float(mean)
-                    for name, mean in zip(self._names, means)
-                },
-                **beta_of(self.config, until),
-                "epsilon": float(self.config.epsilon_of(until)),
-                "updates": self.updates,
-                "syncs": self.syncs,
-                "stored": max(0, min(until, self.config.replay_capacity) - incomplete),
-            }
-        )
+        stored = max(0, min(until, self.config.replay_capacity) - incomplete)
+        counts = {"updates": self.updates, "syncs": self.syncs, "stored": stored}
+        named = dict(zip(self._names, means))
+        return metrics_row(self.config, iteration, until, self.scores, named, counts)
 
     def _multiples(self, period: int) -> int:
         """How many multiples of a period there are in (learns_after, step]."""

@@ -26,17 +26,10 @@ from movi.training.checkpoint import Saved
 from movi.training.draws import ACTING, SAMPLING, Draws, env_seeds, key_of
 from movi.training.host_learner import HostLearner
 from movi.training.loop import CHUNK
-from movi.training.run_directory import clean
-from movi.training.scores import Scores
+from movi.training.scores import Scores, metrics_row
 from movi.transitions import Transition
 
 CHECK_PERIOD = 1_000  # agent steps between two looks at whether the values are still finite
-
-
-def beta_of(config: Config, step: int) -> dict[str, float]:
-    """β at a step, for a row of metrics; nothing of an algorithm without."""
-    schedule = config.beta_of
-    return {} if schedule is None else {"beta": float(schedule(step))}
 
 
 _COUNTERS = {"step": "step", "ticks": "vector_steps", "updates": "updates", "syncs": "syncs"}
@@ -110,19 +103,9 @@ class HostLoop:
 
     def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
         """The metrics since the last row."""
-        return clean(
-            {
-                "iteration": iteration,
-                "step": self.step,
-                **self.scores.take(),
-                **self.learner.take_means(),
-                **beta_of(self.config, self.step),
-                "epsilon": self.epsilon(),
-                "updates": self.updates,
-                "syncs": self.syncs,
-                "stored": len(self.replay),
-            }
-        )
+        counts = {"updates": self.updates, "syncs": self.syncs, "stored": len(self.replay)}
+        means = self.learner.take_means()
+        return metrics_row(self.config, iteration, self.step, self.scores, means, counts)
 
     def parameters(self, i: int = 0) -> dict[str, Any]:
         """A copy of the online networks' parameters."""
@@ -164,10 +147,6 @@ class HostLoop:
             setattr(self, own, int(state[name]))
         self._waiting = []
 
-    def epsilon(self) -> float:
-        """ε at this step."""
-        return float(self._epsilon(self.step))
-
     def _step_environments(self) -> None:
         """One vector step: acts in every environment."""
         self._before = self._observation
@@ -180,7 +159,7 @@ class HostLoop:
     def _act(self) -> np.ndarray:
         """The policy's actions, or random ones where the environments explore."""
         words, spaces = self._acting(self.vector_steps), self.environment.spaces
-        exploration = exploring(words, limits(self.epsilon()), spaces)
+        exploration = exploring(words, limits(float(self._epsilon(self.step))), spaces)
         if exploration.everywhere():
             self.learner.start()  # no action waits for this update: it runs beside the environments
         return epsilon_greedy(
