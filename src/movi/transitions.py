@@ -1,11 +1,11 @@
 """The transition: what environments give, replays store and learners regress on."""
 
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-Array = Any  # a NumPy array, a JAX array or a tracer
+Leaf = TypeVar("Leaf")  # an array of NumPy's or of JAX's; or what stands for it, such as its shape
 
 
-class Transition(NamedTuple):
+class Transition(NamedTuple, Generic[Leaf]):
     """(s, a, r, discount, s'), one or with leading axes.
 
     Attributes:
@@ -16,11 +16,11 @@ class Transition(NamedTuple):
       next_observation: s'; at the end of an episode the final observation, never the reset's.
     """
 
-    observation: Array
-    action: Array
-    reward: Array
-    discount: Array
-    next_observation: Array
+    observation: Leaf
+    action: Leaf
+    reward: Leaf
+    discount: Leaf
+    next_observation: Leaf
 
 
 class Horizon(NamedTuple):

@@ -17,14 +17,15 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
 
 from movi.agents.method import Apply, Context, Method, Networks, inputs_of
 from movi.errors import UserError
 from movi.schedules import Schedule
+from movi.soft import Real
 from movi.spaces import Spaces
 from movi.transitions import Transition
 
-Array = Any
 Params = Any
 
 
@@ -158,7 +159,7 @@ def _gradients(
 ) -> tuple[dict[str, Params], dict[str, Array], dict[str, Array]]:
     """Each network's gradient and loss, and what the method shows."""
 
-    def objective(online: dict[str, Params]) -> tuple[Array, Any]:
+    def objective(online: dict[str, Params]) -> tuple[Real, Any]:
         networks = networks_of(parts.modules, online, state.online, state.lagged)
         losses, shown = parts.method.losses(networks, batches, context)
         costs = {name: jnp.mean(losses[name]) for name in parts.method.networks}

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+from jax import Array
 
 from movi.agents.networks import NetworkSpec, make_network
 from movi.errors import UserError
@@ -21,8 +24,7 @@ from movi.targets import Algorithm
 from movi.transitions import Transition
 from movi.values import Categorical, Value
 
-Array = Any
-Apply = Callable[..., Array]  # a network with its parameters: inputs to outputs
+Apply = Callable[..., Any]  # a network with its parameters: inputs to outputs, an array or a tree
 Loss = Literal["huber", "squared"]
 
 
@@ -51,7 +53,7 @@ class Context(NamedTuple):
 Shown = dict[str, Array]
 Losses = Callable[[Networks, Transition, Context], tuple[dict[str, Array], Shown]]
 Policy = Callable[[Networks, Array, Array | None], Array]
-Inputs = Mapping[str, tuple[Array, ...]]
+Inputs = Mapping[str, tuple[np.ndarray, ...]]
 
 
 class Following(NamedTuple):
@@ -98,7 +100,7 @@ class Method:
     losses: Losses
     policy: Policy
     build: Callable[[NetworkSpec, Spaces], Mapping[str, nn.Module]]
-    inputs: Mapping[str, Callable[[Spaces], tuple[Array, ...]]] = field(default_factory=dict)
+    inputs: Mapping[str, Callable[[Spaces], tuple[np.ndarray, ...]]] = field(default_factory=dict)
     minibatches: int = 1
     shown: tuple[str, ...] = ()
     uses_beta: bool = False
@@ -109,7 +111,9 @@ class Method:
 
 
 def inputs_of(
-    own: Mapping[str, Callable[[Spaces], tuple[Array, ...]]], names: Iterable[str], spaces: Spaces
+    own: Mapping[str, Callable[[Spaces], tuple[np.ndarray, ...]]],
+    names: Iterable[str],
+    spaces: Spaces,
 ) -> Inputs:
     """What each network takes, as arrays of zeros: observations, where it is not said otherwise."""
     usual = (spaces.observation.zeros(1),)
@@ -220,6 +224,7 @@ def targets_of(
     reward_clip: float | None = None,
 ) -> dict[str, Regression]:
     """What each network regresses to, each on its own minibatch."""
+    chex.assert_rank([batches.action, batches.reward, batches.discount, beta], [2, 2, 2, 0])
     m, b = batches.reward.shape
 
     def rows(observations: Array) -> dict[str, Array]:

@@ -23,20 +23,21 @@ before their step.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.agents.method import LOSSES, Context, Following, Loss, Method, Networks, Shown
 from movi.agents.networks import MLP, NetworkSpec, check_weights, encode, glorot
 from movi.errors import UserError
+from movi.soft import Real
 from movi.spaces import Box, ObservationSpace, Spaces
 from movi.transitions import Transition
-
-Array = Any
 
 
 class Gaussian(NamedTuple):
@@ -216,9 +217,8 @@ def _losses(
     ) -> tuple[dict[str, Array], Shown]:
         assert context.key is not None
         for_next, for_actor = jax.random.split(context.key)
-        alpha = settings.temperature
-        if alpha is None:
-            alpha = networks.frozen["temperature"]()
+        fixed = settings.temperature
+        alpha: Real = networks.frozen["temperature"]() if fixed is None else fixed
         y = _targets(networks, batches, alpha, context.beta, momentum, reward_clip, for_next)
         s, taken = batches.observation[0], batches.action[0]
         values = networks.online["q"](s, taken)
@@ -234,7 +234,7 @@ def _losses(
         log_density = policy.log_density(u)
         critic = networks.frozen["q" if momentum is None else "h"]
         found["actor"] = alpha * log_density - climbed(critic(s, jnp.tanh(u)), axis=-1)
-        if settings.temperature is None:
+        if fixed is None:
             wanted = settings.target_entropy
             wanted = -float(taken.shape[-1]) if wanted is None else wanted
             excess = jax.lax.stop_gradient(log_density) + wanted
@@ -247,13 +247,14 @@ def _losses(
 def _targets(
     networks: Networks,
     batches: Transition,
-    alpha: Array,
+    alpha: Real,
     beta: Array,
     momentum: Averaged | None,
     reward_clip: float | None,
     key: Array,
 ) -> Array:
     """y of all minibatches, [M, B]; no gradient flows into it."""
+    chex.assert_rank([batches.action, batches.reward, batches.discount], [3, 2, 2])
     m, b = batches.reward.shape
     # All minibatches' next states in one go: one large product instead of several small ones.
     there = batches.next_observation.reshape(m * b, *batches.next_observation.shape[2:])

@@ -6,13 +6,13 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.compilation import shared
 from movi.envs.interface import Outcome
 from movi.spaces import Spaces
 from movi.trees import arrays_of, tree_of
 
-Array = Any
 State = Any
 
 

@@ -13,18 +13,18 @@ which no v brings below :attr:`Bracket.floor`.
 ``xp`` is the module of the arrays: NumPy, or ``jax.numpy`` in compiled code.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
+from movi.arrays import AnyArray
 from movi.errors import ToleranceMissed, UserError
 from movi.mdp.checks import row_rounding
 
-Array = Any  # of NumPy or of JAX: whichever ``xp`` is
 NEAR = 4.0  # a bound within this many times the floor is as good as float64 gets
 
 
-class Bracket(NamedTuple):
+class Bracket(NamedTuple, Generic[AnyArray]):
     """Where a fixed point lies, seen from one v.
 
     Attributes:
@@ -33,9 +33,9 @@ class Bracket(NamedTuple):
       floor: no v of this problem, however good, has a bound below this in float64.
     """
 
-    shift: Array
-    bound: Array
-    floor: Array
+    shift: AnyArray
+    bound: AnyArray
+    floor: AnyArray
 
 
 def backup_rounding(branching: int) -> float:
@@ -49,8 +49,8 @@ def backup_rounding(branching: int) -> float:
 
 
 def bracket(
-    v: Array, d: Array, rewards: Array, discount: Array, branching: int, xp: Any = np
-) -> Bracket:
+    v: AnyArray, d: AnyArray, rewards: Any, discount: Any, branching: int, xp: Any = np
+) -> Bracket[AnyArray]:
     """From v [..., S], its residual d = T v − v and the largest |reward|: see the module's text.
 
     Rows that miss 1 by ρ move a shift c by γ ρ |c|, so c counts among the sizes that are rounded.
@@ -79,14 +79,14 @@ class Aim(NamedTuple):
         larger of the tolerance and ``NEAR`` times the floor.
     """
 
-    tolerance: Array
-    strict: Array
+    tolerance: float
+    strict: bool
 
-    def promise(self, floor: Array, xp: Any = np) -> Array:
+    def promise(self, floor: Any, xp: Any = np) -> Any:
         """What a bound has to be at most for the promise to be kept."""
         return xp.where(self.strict, self.tolerance, xp.maximum(self.tolerance, NEAR * floor))
 
-    def goal(self, floor: Array, xp: Any = np) -> Array:
+    def goal(self, floor: Any, xp: Any = np) -> Any:
         """Where to stop: at the promise, or where rounding is proven to forbid it."""
         return xp.where(floor > self.tolerance, NEAR * floor, self.promise(floor, xp))
 

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -126,6 +127,8 @@ def expected(successors: Array, probabilities: Array, v: Array) -> Array:
 
     The barrier keeps XLA from computing it again for each of its users.
     """
+    chex.assert_rank(v, 1)
+    chex.assert_equal_shape([successors, probabilities])
     return jax.lax.optimization_barrier(jnp.sum(probabilities * take(v, successors), -1))
 
 
@@ -163,5 +166,6 @@ def chosen(mdp: DeviceMDP, table: Array, index: Array) -> Array:
 
 def select(table: Array, policy: Array) -> Array:
     """table(s, π(s)): [N, A, …] and [N] to [N, …]."""
+    chex.assert_rank(policy, 1)
     index = policy.reshape(policy.shape + (1,) * (table.ndim - 1))
     return jnp.take_along_axis(table, index.astype(jnp.int32), 1)[:, 0]

@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from movi.agents.exploration import Limits, epsilon_greedy, exploring, words_of
 from movi.agents.learner import Learner, LearnerState
@@ -35,8 +36,6 @@ from movi.training.draws import (
     key_of,
 )
 from movi.transitions import Horizon, Transition
-
-Array = Any
 
 
 class FusedState(NamedTuple):

@@ -160,7 +160,7 @@ class HostLoop:
         """The policy's actions, or random ones where the environments explore."""
         words, spaces = self._acting(self.vector_steps), self.environment.spaces
         exploration = exploring(words, limits(float(self._epsilon(self.step))), spaces)
-        if exploration.everywhere():
+        if exploration.where.all():
             self.learner.start()  # no action waits for this update: it runs beside the environments
         return epsilon_greedy(
             exploration, lambda: self.learner.act(self._observation, self.vector_steps)
