@@ -12,12 +12,19 @@ from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import tyro
 
 from movi.errors import UserError
 
+_TRUST = (
+    "A module that the environment or the algorithm names (MODULE:NAME) and whose code may run; "
+    "this option may be repeated. Files alone are not believed."
+)
+Trust = Annotated[
+    tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="MODULE", help=_TRUST)
+]
 _CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes)
 
 

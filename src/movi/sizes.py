@@ -1,4 +1,4 @@
-"""How much memory and disk there is, asked before it is taken."""
+"""How much memory and disk and how many cores there are, asked before they are taken."""
 
 import os
 import shutil
@@ -35,6 +35,13 @@ def available_memory() -> int:
     except (OSError, ValueError):
         pass
     return max(limit, 0)
+
+
+def available_cores() -> list[int]:
+    """The cores that this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
 
 
 def require(name: str, *, memory: int = 0, disk: int = 0, directory: Path | None = None) -> None:

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import Positional, UseAppendAction, arg
+from tyro.conf import Positional, arg
 
+from movi.arguments import Trust
 from movi.errors import UserError, plain
 
 if TYPE_CHECKING:
@@ -35,9 +36,7 @@ class RunSweep:
     """With --ray: CPUs per task (default: 1)."""
     gpus: Annotated[float | None, arg(metavar="N")] = None
     """With --ray: GPUs per task (default: 0); 0.5 lets two tasks share one."""
-    trust: Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE")] = ()
-    """A module that the id of an environment or the name of an algorithm names (MODULE:NAME) and
-    whose code may run; this option may be repeated. Files alone are not believed."""
+    trust: Trust = ()
     dry_run: bool = False
     """Say what would be done, and do nothing."""
 

@@ -1,4 +1,4 @@
-"""How far a job is: a small file that its worker keeps fresh, for ``movi status``.
+"""How far a job is: a small file that its worker keeps up to date, for ``movi status``.
 
 Rows of metrics come once an iteration, which may be an hour; this file comes every few seconds, and
 its age says whether the worker is alive. It decides nothing: results are in the run directories.
@@ -26,7 +26,7 @@ WINDOW = 60.0
 
 
 @dataclass(frozen=True)
-class Sign:
+class ProgressFile:
     """What a progress file says."""
 
     state: str
@@ -69,7 +69,7 @@ class Progress:
         self._thread.join()
         if self._state == "running":
             self._state = "stopped"
-        with suppress(OSError):  # a full disk is the runs' to speak of
+        with suppress(OSError):  # a full disk: the runs themselves report it
             self._write()
 
     def _keep_fresh(self) -> None:
@@ -88,24 +88,24 @@ class Progress:
             (start, first), (end, last) = self._seen[0], self._seen[-1]
             speed = round((last - first) / (end - start), 1) if end > start else None
         where = f"{socket.gethostname()}:{os.getpid()}"
-        _write(self._file, Sign(self._state, self._step, speed, self._message, where))
+        _write(self._file, ProgressFile(self._state, self._step, speed, self._message, where))
 
 
-def _write(file: Path, sign: Sign) -> None:
-    write_aside(file, json.dumps(asdict(sign)) + "\n")
+def _write(file: Path, content: ProgressFile) -> None:
+    write_aside(file, json.dumps(asdict(content)) + "\n")
 
 
 def write_failure(file: Path, message: str) -> None:
     """Says that a job failed whose worker could not say so itself."""
-    sign, _ = read_sign(file)
-    step, where = (sign.step, sign.where) if sign else (0, "")
+    found, _ = read_progress(file)
+    step, where = (found.step, found.where) if found else (0, "")
     file.parent.mkdir(parents=True, exist_ok=True)
-    _write(file, Sign("failed", step, None, message, where))
+    _write(file, ProgressFile("failed", step, None, message, where))
 
 
-def read_sign(file: Path) -> tuple[Sign | None, bool]:
+def read_progress(file: Path) -> tuple[ProgressFile | None, bool]:
     """What a progress file says, None if it cannot be read; and whether it was written lately."""
     try:
-        return read(file, Sign), time.time() - file.stat().st_mtime < STALE
+        return read(file, ProgressFile), time.time() - file.stat().st_mtime < STALE
     except (OSError, UserError):
         return None, False

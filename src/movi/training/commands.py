@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from tyro.conf import Positional, UseAppendAction, arg
+from tyro.conf import Positional, arg
 
 from movi.agents.options import Options
 from movi.agents.registry import find, known, names
-from movi.arguments import value_of
+from movi.arguments import Trust, value_of
 from movi.errors import UserError, check_count, check_fraction, check_seed
 from movi.modules import module_of
 from movi.reading import checked
@@ -29,12 +29,6 @@ MOST_EPISODES = 1_000_000
 
 if TYPE_CHECKING:
     from movi.agents.agent import Agent
-
-_TRUST = (
-    "A module that the environment or the algorithm names (MODULE:NAME) and whose code may run; "
-    "this option may be repeated. Files alone are not believed."
-)
-Trust = Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE", help=_TRUST)]
 
 
 @dataclass(frozen=True)
@@ -92,7 +86,7 @@ class Train(Config):
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run that was stopped, exactly as if it had not been; or make it longer."""
+    """Continue a run that was stopped, exactly as if it had not been; or make it longer."""
 
     run: Positional[Path]
     """A run directory, or one with those of several seeds (seed-0, seed-1, …)."""
@@ -130,7 +124,7 @@ def _with_options(kind: Any) -> Any:
 
 
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
-    """Trains, begins or goes on; stops with a checkpoint when a signal asks for it."""
+    """Trains new runs or continues them; a signal stops them with a checkpoint."""
     from movi.training.processors import prepare
     from movi.training.progress import progress_bar
     from movi.training.stopping import stopping
@@ -171,11 +165,11 @@ class Evaluate:
     run: Positional[Path]
     """A run directory, or an agent's file."""
     episodes: int = 100
-    """How many."""
+    """The number of episodes."""
     epsilon: float | None = None
     """Probability of a random action; None: what the run's config says (Dopamine: 0.001)."""
     seed: int = 0
-    """Of the environments and the random actions."""
+    """Seed of the environments and the random actions."""
     num_envs: int = 10
     """Environments that step together, each with its share of the episodes."""
     trust: Trust = ()
@@ -217,11 +211,11 @@ class Record:
     out: Path
     """The file to write, .mp4."""
     episodes: int = 1
-    """How many, one after the other."""
+    """The number of episodes, one after the other."""
     epsilon: float = 0.0
     """Probability of a random action."""
     seed: int = 0
-    """Of the environment and the random actions."""
+    """Seed of the environment and the random actions."""
     trust: Trust = ()
 
     def execute(self) -> None:
