@@ -297,7 +297,7 @@ def test_a_target_that_cannot_be_written_is_refused_before_the_work(command, ref
         (f"folder{suffix}", "is a directory"),
         (f"{'x' * 300}{suffix}", "File name too long"),
         (f"agent.safetensors/in{suffix}", "is a file, expected a directory"),
-        (f"none/in{suffix}", "is no directory"),
+        (f"none/in{suffix}", "is not a directory"),
         (f"a\0b{suffix}", "null"),
     ):
         words = [name] if command == "export" else ["--out", name]

@@ -58,8 +58,8 @@ class Algorithm:
       reads_current: whether a target reads networks as they are now, not only their lagged copies.
       double: whether the policy in the targets is read from the network as it is now. In a table
         that is the newest copy.
-      temperature: the policy is softmax(preference / temperature), greedy at 0. Of tables: a
-        network's agent explores by ε.
+      temperature: the policy is softmax(preference / temperature), greedy at 0. For tables only:
+        agents with networks explore by ε.
       tau: the optimum that the scheme tends to is q^τ_*, that of the MDP whose reward has τ times
         the policy's entropy added; 0 is q*.
       rho: ρ, where the preference is a sum h_k = ρ h_{k−1} + q_k; None where it is an average.

@@ -57,7 +57,7 @@ def test_a_run_in_halves_equals_the_whole_and_its_agent_acts(config, tmp_path):
     drawn = [agent.act(x, key) for key in (1, 1, 2)]
     np.testing.assert_array_equal(drawn[0], drawn[1])
     assert (drawn[0] != drawn[2]).all()
-    with pytest.raises(UserError, match="values: an agent that acts by numbers has none"):
+    with pytest.raises(UserError, match="values: an agent with Box actions has none"):
         agent.values(x)
 
 

@@ -127,9 +127,9 @@ class Agent:
         return int(actions) if actions.ndim == 0 else actions
 
     def _check_values(self, what: str) -> None:
-        """Only actions that are counted have a value each."""
+        """Only discrete actions have a value each."""
         if isinstance(self.spaces.actions, Box):
-            raise UserError(f"{what}: an agent that acts by numbers has none; expected act")
+            raise UserError(f"{what}: an agent with Box actions has none; expected act")
 
     def _batch(self, observation: Any) -> tuple[bool, np.ndarray]:
         space = self.spaces.observation

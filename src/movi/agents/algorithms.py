@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from movi.agents import method, sac
     from movi.agents.method import Loss, Method
     from movi.targets import Algorithm
-else:  # who only reads configs needs no networks
+else:  # reading a config imports no networks
     targets, values = Late("movi.targets"), Late("movi.values")
     method, sac = Late("movi.agents.method"), Late("movi.agents.sac")
 
@@ -231,7 +231,7 @@ class DeepDPP(Options):
 
 @dataclass(frozen=True)
 class SAC(Options):
-    """Soft actor-critic (Haarnoja et al. 2018), for actions of numbers."""
+    """Soft actor-critic (Haarnoja et al. 2018), for continuous actions."""
 
     title: ClassVar[str] = "SAC"
     preset: ClassVar[str | None] = "sac"

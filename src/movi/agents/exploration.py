@@ -1,4 +1,4 @@
-"""ε-greedy: a policy's actions, but random ones where random words say so."""
+"""ε-greedy: a policy's actions, or random ones where random words say so."""
 
 import math
 from collections.abc import Callable
@@ -62,7 +62,7 @@ def exploring(words: AnyArray, limits: Limits[AnyArray], spaces: Spaces) -> Expl
 def drawn(
     generator: np.random.Generator, n: int, epsilon: float, spaces: Spaces
 ) -> Exploration[np.ndarray]:
-    """The same by a generator, for episodes that are only watched."""
+    """The same by a generator, for evaluations and videos."""
     where, actions = generator.random(n) < epsilon, spaces.actions
     if isinstance(actions, Box):
         return Exploration(where, generator.uniform(-1, 1, (n, actions.size)).astype(np.float32))
@@ -70,9 +70,9 @@ def drawn(
 
 
 def epsilon_greedy(exploration: Exploration[AnyArray], policy: Callable[[], AnyArray]) -> AnyArray:
-    """The actions of a policy, but for the environments that explore.
+    """The actions of a policy, or random ones in the environments that explore.
 
-    On the host a policy is not asked where all of them do.
+    On the host the policy is not evaluated if all of them do.
     """
     where, random = exploration
     where = where.reshape(-1, *[1] * (random.ndim - 1))

@@ -1,4 +1,4 @@
-"""Soft actor-critic, and momentum in it: losses and a policy over networks for actions of numbers.
+"""Soft actor-critic, and momentum in it: losses and a policy over networks, continuous actions.
 
 SAC (Haarnoja et al. 2018), with a' ~ π(·|s'), a ~ π(·|s) and the temperature α:
 
@@ -84,7 +84,7 @@ class Actor(nn.Module):
 
 
 class Critics(nn.Module):
-    """Values of (s, a), of as many networks as there are critics."""
+    """Values of (s, a) by several networks, the critics."""
 
     space: ObservationSpace
     hidden: tuple[int, ...]
@@ -112,7 +112,7 @@ class Temperature(nn.Module):
 
 @dataclass(frozen=True)
 class Settings:
-    """What SAC leaves open; see ``movi.agents.options.SAC``."""
+    """What SAC leaves open; see ``movi.agents.algorithms.SAC``."""
 
     temperature: float | None
     target_entropy: float | None

@@ -1,4 +1,4 @@
-"""Any Gymnasium vector environment, with discrete actions or a box of them, in all its modes."""
+"""Any Gymnasium vector environment with Discrete or Box actions, in every autoreset mode."""
 
 import math
 import warnings

@@ -120,7 +120,7 @@ def require(kept: Any, wanted: Aim, bound: Any, floor: Any, answer: np.ndarray) 
 
 
 def sweeps_needed(bound: float, goal: float, discount: float) -> float:
-    """How many sweeps bring a bound down to a goal at the latest: each takes it by γ at least."""
+    """How many sweeps surely bring a bound down to a goal: each multiplies it by at most γ."""
     if bound <= goal:
         return 0.0
     if discount == 0:

@@ -21,12 +21,12 @@ class _Written(families.Family):
     """The file to write."""
 
     def execute(self) -> None:
-        """Make the MDP, write it, say where."""
+        """Make the MDP, write it, print where."""
         _write(self.mdp, self.out)
 
 
 def _write(make: "Callable[[], FiniteMDP]", out: Path) -> None:
-    """Make an MDP and write it, after a look at whether it can be written there."""
+    """Make an MDP and write it; whether that is possible is checked first."""
     from movi.files import file_to_write
     from movi.mdp.formats import save_mdp
 
@@ -100,7 +100,7 @@ class Convert(Read):
     """The file to write, in the format of its suffix."""
 
     def execute(self) -> None:
-        """Read, write, say so."""
+        """Read, write, print where."""
         from movi.errors import UserError
         from movi.files import file_to_write
         from movi.mdp.formats import WRITERS

@@ -111,7 +111,7 @@ def _factor(matrix: Any) -> Any:
 
 
 def distances(mdp: FiniteMDP, goals: np.ndarray) -> np.ndarray:
-    """From every state, the least number of steps to the goals, going where actions likely lead.
+    """From every state, the least number of steps to the goals along actions' likeliest successors.
 
     [S] integers; one more than the largest where no such steps lead to them.
     """

@@ -1,4 +1,4 @@
-"""Families of MDPs that people have, beside Garnets: each is a frozen dataclass with ``mdp()``.
+"""Families of MDPs from applications, beside Garnets: each a frozen dataclass with ``mdp()``.
 
 They mix slowly (mazes), have states with different actions (inventories, queues), or are what
 textbooks solve by hand: where there is a closed form, a docstring gives it and a test uses it.

@@ -94,7 +94,7 @@ class FunctionMDP:
         except UserError:
             raise
         except Exception as error:
-            raise UserError(f"successors: it fails: {error}") from None
+            raise UserError(f"successors: the function fails: {error}") from None
         n = len(s)
         if to.dtype.kind not in "iu" or to.ndim != 2 or p.shape != to.shape or len(to) != n:
             raise UserError(

@@ -29,7 +29,7 @@ HOWARD = 200  # up to this many states, policy iteration by such systems is the 
 PATIENCE = 1_000_000  # improvements, all in all: γ = 0.9999 takes at most 400,000
 _SMALL = 1 << 17  # entries of a model up to which NumPy's sweeps need no compilation
 _PARTIAL = 8  # sweeps of the greedy policy between two improvements of mpi
-_LOOKS = 6  # improvements between two looks at the bound, at first
+_LOOKS = 6  # improvements before the first look at the bound
 _WORTH = 60  # more improvements than this are not waited for where policies can be evaluated
 _BETWEEN = 10  # sweeps of value iteration between two evaluations of ipi
 _EVALUATIONS = 300
@@ -37,7 +37,7 @@ _ROUNDS = 6  # evaluations in a row without a better bound, then ipi gives up
 
 
 class State(NamedTuple):
-    """Where sweeps have come to.
+    """The state after some sweeps.
 
     Attributes:
       v: [S].
@@ -111,14 +111,14 @@ class _Run:
         self.most = float(PATIENCE)
 
     def to(self, v: Any, many: int, partial: int = 0) -> State:
-        """Sweeps from v, looked at."""
+        """Sweeps from v; keeps the best state and counts."""
         state = self.sweep(v, self.wanted, many, partial)
         self.improvements += state.made
         self.sweeps += state.made + 1
         self.was_near = self.best is not None and self.best.bound <= NEAR * state.floor
         if self.best is None or state.bound < self.best.bound:
             self.best = state
-        # Each improvement takes the bound by γ at least, but for rounding.
+        # Each improvement multiplies the bound by at most γ, up to rounding.
         left = sweeps_needed(state.bound, self.goal(state), float(self.mdp.discount))
         self.most = min(self.most, self.improvements + 4 * left + _LOOKS)
         return state
@@ -138,7 +138,7 @@ class _Run:
 
 
 def _value_iteration(run: _Run, partial: int = 0, v: Any = None, many: int = _LOOKS) -> None:
-    """Until the goal; ``many`` improvements, then ever more, between two looks."""
+    """Until the goal; looks at the bound after ``many`` improvements, then after ever more."""
     state = run.to(np.zeros(run.mdp.states) if v is None else v, many, partial)
     while not run.ended(state):
         many = min(2 * many, 1_000)

@@ -1,4 +1,4 @@
-"""What a solver found, as one value that stands up to use."""
+"""What a solver found: values, a policy and their proof, in one object."""
 
 from typing import Any, NamedTuple
 

@@ -51,14 +51,14 @@ class Options:
     takes_beta: ClassVar[bool] = False
     """Whether a caller may give it another schedule of β."""
     made_by: ClassVar[Callable[..., Algorithm]]
-    """What makes its algorithm of the options, by their names."""
+    """Makes its algorithm from the options, by their names."""
 
     def __post_init__(self) -> None:
         """Checks every field, as making the scheme does."""
         self.scheme()
 
     def algorithm(self) -> Algorithm:
-        """The algorithm that these options mean: what ``made_by`` makes of them."""
+        """The algorithm that these options mean."""
         return type(self).made_by(**vars(self))
 
     def schedule(self) -> Schedule:

@@ -26,8 +26,8 @@ class RunSweep:
     out: Annotated[Path | None, arg(metavar="DIR")] = None
     """The sweep's directory, new or empty, or one to continue (default: sweeps/NAME-SCALE)."""
     scale: Literal["quick", "laptop", "paper"] | None = None
-    """Of a sweep by name. quick only shows that everything works: its numbers mean nothing. laptop
-    takes a night on two cores. paper is the protocol in full. See docs/sweeps.md."""
+    """The size of a sweep by name. quick only shows that everything works: its numbers mean
+    nothing. laptop takes a night on two cores. paper is the protocol in full. See docs/sweeps.md."""
     workers: Annotated[int | None, arg(metavar="N")] = None
     """Processes at once, the cores divided among them (default: one per core, as memory allows)."""
     ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
@@ -100,11 +100,11 @@ class ShowStatus:
     """Show how the runs of a sweep stand: progress, speed, time left."""
 
     directory: Positional[Annotated[Path, arg(metavar="DIR")]]
-    """Of a sweep, or any directory with runs in it."""
+    """The directory of a sweep, or any directory with runs in it."""
     watch: bool = False
     """Show it again and again, until all runs have ended or you interrupt it."""
     every: Annotated[float, arg(metavar="SECONDS")] = 2.0
-    """With --watch: how often."""
+    """With --watch: the time between two updates."""
 
     def execute(self) -> None:
         """Print the table."""

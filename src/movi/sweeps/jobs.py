@@ -18,7 +18,7 @@ class Job:
     """Some seeds of a cell, trained together."""
 
     index: int
-    """Of the cell in the sweep."""
+    """The number of the cell in the sweep."""
     cell: Cell
     seeds: tuple[int, ...]
 
@@ -31,7 +31,7 @@ class Job:
         return directory / "logs" / self.cell.place(self.seeds[0]).with_suffix(".txt")
 
     def progress(self, directory: Path) -> Path:
-        """How far it is."""
+        """How far its runs are."""
         return self.log(directory).with_suffix(".json")
 
     def discard(self, directory: Path) -> None:

@@ -19,9 +19,9 @@ class Plan:
     """A sweep that fits."""
 
     sweep: Sweep
-    """With the seeds that each task takes together."""
+    """Its cells say how many seeds a task takes together."""
     needs: tuple[Footprint, ...]
-    """Of each cell."""
+    """What a run of each cell takes."""
     workers: int
 
     def memory(self, job: Job) -> int:

@@ -32,9 +32,9 @@ class ProgressFile:
     state: str
     """running, stopped or failed."""
     step: int
-    """Agent steps of each run of the job."""
+    """Agent steps that each run of the job has taken."""
     steps_per_second: float | None
-    """Of each run."""
+    """The speed of each run."""
     message: str
     where: str
     """The machine and the process."""

@@ -49,9 +49,9 @@ class RayCluster:
     address: str
     """Of the cluster; "local" starts one here, bound to this machine alone."""
     cpus: float = 1.0
-    """Per task."""
+    """CPUs per task."""
     gpus: float = 0.0
-    """Per task."""
+    """GPUs per task."""
 
     def __post_init__(self) -> None:
         for name, value in (("cpus", self.cpus), ("gpus", self.gpus)):

@@ -51,9 +51,9 @@ class Overview:
     """All runs of a directory."""
 
     title: str
-    """What they are."""
+    """What the runs are."""
     runs: tuple[RunStatus, ...]
-    """In the sweep's order."""
+    """The runs, in the sweep's order."""
     driven: bool | None
     """Whether a `movi sweep` is at work on it; None if it holds no sweep."""
 

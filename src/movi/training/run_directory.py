@@ -47,7 +47,7 @@ Opened = TypeVar("Opened", "_Rows", "_Events")
 
 
 class RunDirectory:
-    """Writes a run's files; from ``begin`` on, and until ``close`` the only one to do so."""
+    """Writes a run's files; from ``begin`` to ``close`` the only one to do so."""
 
     def __init__(
         self,
@@ -188,7 +188,7 @@ class RunDirectory:
             write_aside(self.path / AGENT_FILE, encoded(agent))
 
     def status(self, status: Status, step: int, message: str = "") -> None:
-        """Says how the run stands."""
+        """Writes the run's status."""
         text = json.dumps({"status": status, "step": step, "message": message})
         with writing(self.path):
             write_aside(self.path / STATUS, text + "\n")
@@ -293,7 +293,7 @@ def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
 
 
 def _versions(run: Path) -> list[Since]:
-    """The versions of a run so far, as far as they can be read: they are no result."""
+    """The versions of a run so far, as far as they can be read: they are not results."""
     try:
         found = read_if_there(run, VERSIONS, VersionsFile)
     except UserError:
@@ -302,7 +302,7 @@ def _versions(run: Path) -> list[Since]:
 
 
 def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
-    """The first rows, as far as they can be read: they are no result."""
+    """The first rows, as far as they can be read: they are not results."""
     try:
         return [asdict(row) for row in read_rows(file, TimingRow)[:rows]]
     except UserError:
