@@ -27,7 +27,7 @@ class RunSweep:
     """The sweep's directory, new or empty, or one to continue (default: sweeps/NAME-SCALE)."""
     scale: Literal["quick", "laptop", "paper"] | None = None
     """The size of a sweep by name. quick only shows that everything works: its numbers mean
-    nothing. laptop takes a night on two cores. paper is the protocol in full. See docs/sweeps.md."""
+    nothing. laptop takes a night on two cores. paper is the full protocol. See docs/sweeps.md."""
     workers: Annotated[int | None, arg(metavar="N")] = None
     """Processes at once, the cores divided among them (default: one per core, as memory allows)."""
     ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
