@@ -12,18 +12,8 @@ from typing import Annotated, ClassVar, Literal
 from tyro.conf import arg
 from tyro.constructors import PrimitiveConstructorSpec
 
+from movi import family
 from movi.errors import UserError
-from movi.family import (
-    advantage_learning,
-    anchored,
-    conservative_value_iteration,
-    dual_averaging,
-    mirror_descent,
-    modified_policy_iteration,
-    munchausen_value_iteration,
-    politex,
-    softened_policy_iteration,
-)
 from movi.planning.engine import Scheme
 from movi.schedules import Constant, Mean, Schedule
 from movi.targets import AVI, MOVI, SQL, Algorithm, dynamic_policy_programming
@@ -141,7 +131,7 @@ class MDVIOptions(Regularised):
     """Mirror-descent value iteration: each policy is made from the one before."""
 
     title: ClassVar[str] = "MD-VI"
-    made_by = staticmethod(mirror_descent)
+    made_by = staticmethod(family.mirror_descent)
 
 
 @dataclass(frozen=True)
@@ -149,7 +139,7 @@ class DAVIOptions(Regularised):
     """Dual-averaging value iteration: the policy is made from the sum of the values."""
 
     title: ClassVar[str] = "DA-VI"
-    made_by = staticmethod(dual_averaging)
+    made_by = staticmethod(family.dual_averaging)
 
 
 @dataclass(frozen=True)
@@ -157,7 +147,7 @@ class MVIOptions(Options):
     """Munchausen value iteration (Vieillard, Pietquin, Geist 2020)."""
 
     title: ClassVar[str] = "M-VI"
-    made_by = staticmethod(munchausen_value_iteration)
+    made_by = staticmethod(family.munchausen_value_iteration)
 
     alpha: Real = 0.9
     """α: the weight of the log-policy that is added to the reward."""
@@ -170,7 +160,7 @@ class CVIOptions(Options):
     """Conservative value iteration (Kozuno, Uchibe, Doya 2019)."""
 
     title: ClassVar[str] = "CVI"
-    made_by = staticmethod(conservative_value_iteration)
+    made_by = staticmethod(family.conservative_value_iteration)
 
     alpha: Real = 0.9
     """α: how much of the gap between actions is kept; 1 is DPP."""
@@ -183,7 +173,7 @@ class ALOptions(Options):
     """Advantage learning (Baird 1999; Bellemare et al. 2016)."""
 
     title: ClassVar[str] = "AL"
-    made_by = staticmethod(advantage_learning)
+    made_by = staticmethod(family.advantage_learning)
 
     alpha: Real = 0.9
     """α: how much of the gap between actions is kept; 1 is the greedy DPP, 0 is AVI."""
@@ -194,7 +184,7 @@ class PolitexOptions(Options):
     """Politex (Abbasi-Yadkori et al. 2019), discounted."""
 
     title: ClassVar[str] = "Politex"
-    made_by = staticmethod(politex)
+    made_by = staticmethod(family.politex)
 
     lam: Annotated[float, arg(name="lambda", metavar="X")] = 0.01
     """λ: the policy is softmax(Σ q / λ)."""
@@ -207,7 +197,7 @@ class SoftenedLSPIOptions(Options):
     """Softened LSPI (Pérolat et al. 2016) with one player."""
 
     title: ClassVar[str] = "Softened LSPI"
-    made_by = staticmethod(lambda beta, sweeps: softened_policy_iteration(sweeps))
+    made_by = staticmethod(lambda beta, sweeps: family.softened_policy_iteration(sweeps))
 
     beta: Real = 0.9
     """β of the moving average h, for which the policy is greedy."""
@@ -224,7 +214,7 @@ class MPIOptions(Options):
     """Modified policy iteration (Puterman and Shin 1978)."""
 
     title: ClassVar[str] = "MPI"
-    made_by = staticmethod(modified_policy_iteration)
+    made_by = staticmethod(family.modified_policy_iteration)
 
     sweeps: Sweeps = 5
     """m: evaluations of each policy; 1 is value iteration, none policy iteration."""
@@ -239,7 +229,7 @@ class AncVIOptions(Options):
     """Anchored value iteration (Lee and Ryu 2023)."""
 
     title: ClassVar[str] = "Anc-VI"
-    made_by = staticmethod(anchored)
+    made_by = staticmethod(family.anchored)
 
     anchor: Literal["optimal", "harmonic"] = "optimal"
     """The anchor's weight: 1/Σ γ^{−2i} (optimal), or 1/(k+1), the exact limit of DA-VI."""

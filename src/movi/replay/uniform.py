@@ -51,17 +51,7 @@ class UniformReplay:
         directory: Path | None = None,
         new: bool = True,
     ) -> None:
-        """Allocates the ring, or says at once that it cannot fit.
-
-        Args:
-          capacity: how many transitions can be sampled, the newest ones.
-          space: of the observations.
-          slack: how many more slots the ring has.
-          horizon: of the transitions that are sampled.
-          action: of the actions.
-          directory: keeps the ring in a memory-mapped file there instead of in memory.
-          new: begin a new file instead of opening the one that is there.
-        """
+        """Allocates the ring, or says at once that it cannot fit; arguments as of `FrameReplay`."""
         mapped, n_step = directory is not None, horizon.steps
         size = bytes_of(capacity, space, slack, mapped=mapped, n_step=n_step, action=action)
         require_space(capacity, size, directory)

@@ -201,11 +201,7 @@ class FusedLoop:
         on_saveable: Callable[["FusedLoop"], None] = lambda loop: None,
         steps_left: Callable[["FusedLoop"], int] = lambda loop: CHUNK,
     ) -> None:
-        """Continues until every seed has reached agent step ``until``, or all have diverged.
-
-        ``on_progress`` is called after every chunk; ``on_saveable`` too, unless the run's end cut
-        its last vector step short; ``steps_left`` limits the agent steps of the next chunk.
-        """
+        """See ``Loop``: chunk by chunk, each of which can be saved unless the run's end cut it."""
         n = self.config.num_envs
         while self.step < until:
             rest = -(-(until - self.step) // n)

@@ -80,12 +80,8 @@ class HostLoop:
         on_saveable: Callable[["HostLoop"], None] = lambda loop: None,
         steps_left: Callable[["HostLoop"], int] = lambda loop: CHUNK,
     ) -> None:
-        """Continues to agent step ``until``, or until the run is seen to have diverged.
-
-        ``on_progress`` is called after every vector step, ``on_saveable`` when all its transitions
-        have been processed: only then can there be a ``snapshot``.
-        """
-        del steps_left  # the loop can be saved after every vector step
+        """See ``Loop``: vector step by vector step, each of which can be saved when it is over."""
+        del steps_left
         while self.step < until:
             if not self._waiting:
                 on_saveable(self)

@@ -50,11 +50,7 @@ class RunDirectory:
     """Writes a run's files; from ``begin`` to ``close`` the only one to do so."""
 
     def __init__(
-        self,
-        path: str | Path,
-        config: Config,
-        group: Sequence[int] = (),
-        fingerprint: str = "",
+        self, path: str | Path, config: Config, group: Sequence[int] = (), fingerprint: str = ""
     ) -> None:
         """Takes a directory for a run of this config; nothing that is there is changed yet.
 

@@ -94,15 +94,10 @@ def train_seeds(
       seeds: different seeds.
       outs: a run directory for each seed; None writes nothing. Runs that are there go on, as in
         ``train``: seeds of one program together, from the newest checkpoint that all have.
-      algorithm: as in ``train``.
+      algorithm, network, optimiser, watcher, stop, trust: as in ``train``.
       environment: your own, in place of the config's.
-      network: as in ``train``.
-      optimiser: as in ``train``.
       vectorised: one program for all seeds, or the same program for each. By default as runs that
         go on began, and new ones by what is faster: on a CPU a program for each, on its own device.
-      watcher: hears of the runs as they go.
-      stop: asked between chunks, as in ``train``.
-      trust: as in ``train``.
     """
     watcher = watcher or Watcher()
     if len(set(seeds)) != len(seeds) or not seeds:
