@@ -200,6 +200,19 @@ def _masked(rewards: np.ndarray, available: Any) -> np.ndarray:
     return np.where(mask, rewards, -np.inf)
 
 
+def require_single(mdp: Any, reason: str = "solve its members one by one") -> None:
+    """Raise unless it is one `FiniteMDP`, without a batch axis."""
+    if mdp.batch is not None:
+        raise UserError(f"mdp: a batch, expected one MDP; {reason}")
+
+
+def require_batch(mdps: Any) -> int:
+    """Raise unless it is a batch; how many MDPs it holds."""
+    if mdps.batch is None:
+        raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
+    return int(mdps.batch)
+
+
 def numbers(name: str, value: Any) -> np.ndarray:
     """The value as an array."""
     try:

@@ -6,6 +6,7 @@ import numpy as np
 
 from movi.errors import UserError, check_count, check_fraction, check_seed
 from movi.mdp.certificates import backup_rounding
+from movi.mdp.checks import require_single
 from movi.mdp.exact import checked_policies
 from movi.mdp.methods import largest_reward
 from movi.mdp.model import FiniteMDP
@@ -37,7 +38,7 @@ def finite_horizon(
     True
     """
     check_count("horizon", horizon)
-    mdp.require_single()
+    require_single(mdp)
     gamma = float(mdp.discount) if discount is None else float(discount)
     check_fraction("discount", gamma)
     require(f"{horizon:,} steps of {mdp.states:,} states", memory=12 * (horizon + 1) * mdp.states)

@@ -17,7 +17,7 @@ import numpy as np
 
 from movi.errors import ToleranceMissed, UserError
 from movi.mdp.certificates import NEAR, Aim, aim, bracket, require, sweeps_needed
-from movi.mdp.checks import check_shape
+from movi.mdp.checks import check_shape, require_single
 from movi.mdp.evaluation import evaluate
 from movi.mdp.methods import DIRECT, actions_of, optimal
 from movi.mdp.model import FiniteMDP
@@ -216,7 +216,7 @@ def _large_resolvent(
 
 def checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:
     """Policies [S] or [N, S] whose actions the states have."""
-    mdp.require_single("evaluate its members one by one")
+    require_single(mdp, "evaluate its members one by one")
     policies = np.asarray(policies)
     fits = policies.shape[-1:] == (mdp.states,) and policies.ndim in (1, most_axes)
     if policies.dtype.kind not in "iu" or not fits:

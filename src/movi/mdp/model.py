@@ -157,17 +157,6 @@ class FiniteMDP:
             f"discount {', '.join(f'{g:g}' for g in discount[:3])})"
         )
 
-    def require_single(self, reason: str = "solve its members one by one") -> None:
-        """Raises unless it is one MDP without a batch axis."""
-        if self.batch is not None:
-            raise UserError(f"mdp: a batch, expected one MDP; {reason}")
-
-    def require_batch(self) -> int:
-        """Raises unless it is a batch; how many MDPs it holds."""
-        if self.batch is None:
-            raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
-        return self.batch
-
     def require_all_actions(self) -> None:
         """Raises unless every state has every action, as bounds over all (s, a) assume."""
         if self.ragged or np.isneginf(self.rewards).any():

@@ -13,6 +13,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
+from movi.mdp.checks import require_single
 from movi.mdp.model import FiniteMDP
 from movi.mdp.tables import Arrays, slots
 from movi.reading import text
@@ -148,7 +149,7 @@ def write_prism(mdp: FiniteMDP, path: Path) -> None:
 
     PRISM numbers the choices of a state 0, 1, …: actions that a state does not have leave no gap.
     """
-    mdp.require_single("PRISM's files hold one")
+    require_single(mdp, "PRISM's files hold one")
     there = ~np.isneginf(mdp.rewards)
     counts = there.sum(-1) if mdp.offsets is None else np.diff(mdp.offsets)
     owner = np.repeat(np.arange(mdp.states), counts)

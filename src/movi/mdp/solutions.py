@@ -6,6 +6,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.mdp.certificates import Aim, bracket, check_tolerance
+from movi.mdp.checks import require_single
 from movi.mdp.methods import Found, actions_of, largest_reward, optimal
 from movi.mdp.model import FiniteMDP
 
@@ -114,7 +115,7 @@ def solution(
 
     With ``devices``, by value iteration on that many of them; see `sharding`.
     """
-    mdp.require_single()
+    require_single(mdp)
     tolerance = TOLERANCE if tolerance is None else tolerance
     check_tolerance(tolerance)
     wanted = Aim(float(tolerance), True)

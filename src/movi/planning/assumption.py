@@ -29,6 +29,7 @@ import numpy as np
 from jax import Array
 
 from movi.errors import UserError, check_count, check_seed
+from movi.mdp.checks import require_batch
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import select
 from movi.planning.engine import Sampler, greedy, member_keys, sampler, start
@@ -74,7 +75,7 @@ def assumption_check(
     One set of restarts gives all N and all l: each product is one more than the last, and the
     estimates are running means. ``batch`` MDPs are done at a time; it does not change the result.
     """
-    members = mdps.require_batch()
+    members = require_batch(mdps)
     mdps.require_all_actions()
     for name, value in (("iteration", iteration), ("restarts", restarts), ("batch", batch)):
         check_count(name, value)

@@ -9,6 +9,7 @@ import numpy as np
 
 from movi.errors import UserError, check_count, check_seed
 from movi.mdp import FiniteMDP
+from movi.mdp.checks import require_batch
 from movi.mdp.regularised import certain_optimum
 from movi.planning.losses import batch_losses
 from movi.planning.options import Options
@@ -76,7 +77,7 @@ def compare(
         check_count(name, value, least)
     check_count("chunk", chunk)
     check_seed(seed)
-    members = mdps.require_batch()
+    members = require_batch(mdps)
     if not schemes:
         raise UserError("schemes: none, expected at least one")
     chosen = tuple(scheme(which, beta) for which in schemes)

@@ -19,6 +19,7 @@ from jax import Array
 
 from movi.errors import UserError, check_count, check_seed
 from movi.family import mirrored, weights
+from movi.mdp.checks import require_batch
 from movi.mdp.model import FiniteMDP
 from movi.mdp.regularised import certain_optimum
 from movi.planning.bounds import approximate_value_iteration, largest_value
@@ -108,7 +109,7 @@ def study(
       seed: MDP m draws from (seed, m).
       progress: whether to draw a bar on a terminal.
     """
-    members = mdps.require_batch()
+    members = require_batch(mdps)
     check_count("iterations", iterations)
     check_seed(seed)
     pairs = [(float(lam), float(tau)) for tau in taus for lam in lams if lam or tau]

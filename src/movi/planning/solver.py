@@ -13,6 +13,7 @@ from movi.algorithm import Algorithm
 from movi.errors import UserError, check_count, check_seed
 from movi.mdp import FiniteMDP
 from movi.mdp.certificates import Aim, check_tolerance, sweeps_needed
+from movi.mdp.checks import require_single
 from movi.mdp.functions import FunctionMDP
 from movi.mdp.operators import DeviceMDP, masked, on_device, table_jit
 from movi.mdp.regularised import regularised_bracket
@@ -304,7 +305,7 @@ def _best_certificate(
 def _check(
     mdp: FiniteMDP, iterations: int, samples: int, tolerance: float | None, seed: int
 ) -> None:
-    mdp.require_single()
+    require_single(mdp)
     check_count("iterations", iterations)
     check_count("samples", samples)
     if tolerance is not None:

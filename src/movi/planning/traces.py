@@ -17,6 +17,7 @@ import numpy as np
 from jax import Array
 
 from movi.errors import UserError, check_count, check_seed
+from movi.mdp.checks import require_batch
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import DeviceMDP, expected, on_device, select
 from movi.planning.engine import Sampler, Scheme, member_keys, policy, sampler, start, update
@@ -46,7 +47,7 @@ def trace(
 
     Memory: 2 K M S A numbers. The samples are those of :func:`movi.compare` with the same seed.
     """
-    members = mdps.require_batch()
+    members = require_batch(mdps)
     mdps.require_all_actions()
     check_count("iterations", iterations)
     check_seed(seed)
