@@ -6,21 +6,18 @@ Leaf = TypeVar("Leaf")  # an array of NumPy's or of JAX's; or what stands for it
 
 
 class Transition(NamedTuple, Generic[Leaf]):
-    """(s, a, r, discount, s'), one or with leading axes.
-
-    Attributes:
-      observation: s, in its own dtype.
-      action: a, counted from 0; or a vector in [−1, 1].
-      reward: r, as the environment gives it.
-      discount: γ, or 0 when s' is terminal. There is no "done": a truncated step keeps γ.
-      next_observation: s'; at the end of an episode the final observation, never the reset's.
-    """
+    """(s, a, r, discount, s'), one or with leading axes."""
 
     observation: Leaf
+    """s, in its own dtype."""
     action: Leaf
+    """a, counted from 0; or a vector in [−1, 1]."""
     reward: Leaf
+    """r, as the environment gives it."""
     discount: Leaf
+    """γ, or 0 when s' is terminal. There is no "done": a truncated step keeps γ."""
     next_observation: Leaf
+    """s'; at the end of an episode the final observation, never the reset's."""
 
 
 class Horizon(NamedTuple):
@@ -29,16 +26,14 @@ class Horizon(NamedTuple):
     With m = n, or fewer where the episode ends before (s_t is the first of the window's states):
 
         (s_t, a_t, Σ_{i<m} γ^i r_{t+i}, γ^m or 0 if s_{t+m} is terminal, s_{t+m})
-
-    Attributes:
-      steps: n; with 1 a replay gives the transitions as they are stored.
-      num_envs: environments whose transitions come in turn, one of each at the most.
-      reward_clip: with n > 1, clips every reward to ± this before it is summed.
     """
 
     steps: int = 1
+    """n; with 1 a replay gives the transitions as they are stored."""
     num_envs: int = 1
+    """Environments whose transitions come in turn, one of each at the most."""
     reward_clip: float | None = None
+    """With n > 1, clips every reward to ± this before it is summed."""
 
     @property
     def incomplete(self) -> int:

@@ -24,15 +24,12 @@ class Limits(NamedTuple, Generic[AnyArray]):
 
 
 class Exploration(NamedTuple, Generic[AnyArray]):
-    """Which of n environments explore, and how.
-
-    Attributes:
-      where: [n].
-      actions: random ones, [n, ...].
-    """
+    """Which of n environments explore, and how."""
 
     where: AnyArray
+    """Whether each explores, [n]."""
     actions: AnyArray
+    """Random actions, [n, ...]."""
 
 
 def limits(epsilon: float | np.ndarray) -> Limits[np.ndarray]:

@@ -30,45 +30,39 @@ Params = Any
 
 
 class LearnerState(NamedTuple):
-    """Everything that learning needs to continue, by network name.
-
-    Attributes:
-      online: the parameters that are trained.
-      lagged: the parameters that targets read, each leaf [L, ...], newest first.
-      optimiser: one optimiser state per network.
-      updates: the number of updates so far.
-      diverged_at: the step of the first update that was not finite; 0 before it. From then on the
-        state stands still, so that it keeps the last finite parameters.
-    """
+    """Everything that learning needs to continue, by network name."""
 
     online: dict[str, Params]
+    """The parameters that are trained."""
     lagged: dict[str, Params]
+    """The parameters that targets read, each leaf [L, ...], newest first."""
     optimiser: dict[str, optax.OptState]
+    """One optimiser state per network."""
     updates: Array
+    """The number of updates so far."""
     diverged_at: Array
+    """The step of the first update that was not finite; 0 before it. From then on the state stands
+    still, so that it keeps the last finite parameters."""
 
 
 class Learner(NamedTuple):
-    """A method made learnable; each function is pure and maps over seeds.
-
-    Attributes:
-      init: ``init(key) -> state``.
-      update: ``update(state, batches, step, key=None) -> (state, metrics)``. ``batches`` is a
-        ``Transition`` of arrays [M, B, ...] with M = ``minibatches``; ``step`` is the agent step,
-        for β. ``metrics`` has each network's loss, and what the method shows.
-      sync: ``sync(state) -> state``: the online networks become the newest lagged copies, and each
-        older copy moves back by one; but for networks whose copies follow by Polyak averaging.
-      act: ``act(state, observations [n, ...], key=None) -> actions [n, ...]``.
-      minibatches: how many minibatches an update takes.
-      metrics: the names of an update's metrics, in order.
-    """
+    """A method made learnable; each function is pure and maps over seeds."""
 
     init: Callable[[Array], LearnerState]
+    """``init(key) -> state``."""
     update: Callable[..., tuple[LearnerState, dict[str, Array]]]
+    """``update(state, batches, step, key=None) -> (state, metrics)``. ``batches`` is a
+    ``Transition`` of arrays [M, B, ...] with M = ``minibatches``; ``step`` is the agent step, for
+    β. ``metrics`` has each network's loss, and what the method shows."""
     sync: Callable[[LearnerState], LearnerState]
+    """``sync(state) -> state``: the online networks become the newest lagged copies, and each older
+    copy moves back by one; but for networks whose copies follow by Polyak averaging."""
     act: Callable[..., Array]
+    """``act(state, observations [n, ...], key=None) -> actions [n, ...]``."""
     minibatches: int
+    """How many minibatches an update takes."""
     metrics: tuple[str, ...]
+    """The names of an update's metrics, in order."""
 
 
 @dataclass(frozen=True, eq=False)

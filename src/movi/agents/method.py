@@ -29,17 +29,14 @@ Loss = Literal["huber", "squared"]
 
 
 class Networks(NamedTuple):
-    """The networks of a method at some step, by name.
-
-    Attributes:
-      online: as they are now; gradients flow into their parameters.
-      frozen: the same, but no gradient flows into their parameters.
-      lagged: their lagged copies, newest first; no gradient flows into their parameters.
-    """
+    """The networks of a method at some step, by name."""
 
     online: Mapping[str, Apply]
+    """As they are now; gradients flow into their parameters."""
     frozen: Mapping[str, Apply]
+    """The same, but no gradient flows into their parameters."""
     lagged: Mapping[str, tuple[Apply, ...]]
+    """Their lagged copies, newest first; no gradient flows into their parameters."""
 
 
 class Context(NamedTuple):
@@ -57,57 +54,51 @@ Inputs = Mapping[str, tuple[np.ndarray, ...]]
 
 
 class Following(NamedTuple):
-    """How the lagged copies of a network follow it.
-
-    Attributes:
-      copies: how many there are; none for a network that no target reads.
-      polyak: the share of the network that enters its copy at every update; None: the copy is the
-        network as it was at the last synchronisation, and each older copy the one before.
-    """
+    """How the lagged copies of a network follow it."""
 
     copies: int = 1
+    """How many copies there are; none of a network that no target reads."""
     polyak: float | None = None
+    """The share of the network that enters its copy at every update; None: the copy is the network
+    as it was at the last synchronisation, and each older copy the one before."""
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A deep algorithm.
-
-    Attributes:
-      name: the algorithm's.
-      networks: its networks, and how their lagged copies follow them.
-      losses: ``losses(networks, batches, context) -> (by network, shown)``: per-example losses,
-        whose means are minimised, each by its own network; and per-example numbers whose means are
-        logged, by the names in ``shown``. ``batches`` is a ``Transition`` of arrays [M, B, ...]
-        with M = ``minibatches``.
-      policy: ``policy(networks, observations [n, ...], key) -> actions [n, ...]``, drawn by the
-        key; without one (None) the policy's best actions, which an evaluation takes. A trained
-        agent has no lagged networks.
-      build: the modules of its networks, by name.
-      inputs: what a network takes that does not take observations, by its name: arrays of zeros.
-      minibatches: how many an update takes.
-      shown: the names of what is logged beside the losses.
-      uses_beta: whether anything depends on β.
-      acts_on: the network that the policy reads.
-      kinds: what the values of the networks are, by name; numbers if it is not named.
-      actions: what actions the policy takes: "discrete" ones, counted from 0, or those of a "box",
-        vectors in [−1, 1].
-      rates: the step sizes of networks that have their own, by name.
-    """
+    """A deep algorithm."""
 
     name: str
+    """The name of the algorithm."""
     networks: Mapping[str, Following]
+    """Its networks, and how their lagged copies follow them."""
     losses: Losses
+    """``losses(networks, batches, context) -> (by network, shown)``: per-example losses, whose
+    means are minimised, each by its own network; and per-example numbers whose means are logged, by
+    the names in ``shown``. ``batches`` is a ``Transition`` of arrays [M, B, ...] with M =
+    ``minibatches``."""
     policy: Policy
+    """``policy(networks, observations [n, ...], key) -> actions [n, ...]``, drawn by the key;
+    without one (None) the policy's best actions, which an evaluation takes. A trained agent has no
+    lagged networks."""
     build: Callable[[NetworkSpec, Spaces], Mapping[str, nn.Module]]
+    """The modules of its networks, by name."""
     inputs: Mapping[str, Callable[[Spaces], tuple[np.ndarray, ...]]] = field(default_factory=dict)
+    """The inputs of networks that do not take observations, by name: arrays of zeros."""
     minibatches: int = 1
+    """How many minibatches an update takes."""
     shown: tuple[str, ...] = ()
+    """The names of what is logged beside the losses."""
     uses_beta: bool = False
+    """Whether anything depends on β."""
     acts_on: str = "q"
+    """The network that the policy reads."""
     kinds: Mapping[str, Value] = field(default_factory=dict)
+    """What the values of the networks are, by name; numbers if it is not named."""
     actions: Literal["discrete", "box"] = "discrete"
+    """What actions the policy takes: "discrete" ones, counted from 0, or those of a "box", vectors
+    in [−1, 1]."""
     rates: Mapping[str, float] = field(default_factory=dict)
+    """The step sizes of networks that have their own, by name."""
 
 
 def inputs_of(
@@ -204,16 +195,13 @@ def regression(
 
 
 class Regression(NamedTuple):
-    """What a network regresses to on its minibatch.
-
-    Attributes:
-      value: the targets, [B, …].
-      clipped: the share of each target's mass that its support cannot hold, [B]; None where values
-        have no ends.
-    """
+    """What a network regresses to on its minibatch."""
 
     value: Array
+    """The targets, [B, …]."""
     clipped: Array | None
+    """The share of each target's mass that its support cannot hold, [B]; None where values have no
+    ends."""
 
 
 def targets_of(

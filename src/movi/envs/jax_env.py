@@ -17,36 +17,30 @@ State = Any
 
 
 class JaxOutcome(NamedTuple):
-    """What one step of one environment gave; ``Outcome`` has the stream drawn.
-
-    Attributes:
-      observation: what to act on next: after an episode's end the next one's first observation.
-      next_observation: what the step led to, at an episode's end the final observation.
-      reward: as the environment gave it, float32.
-      terminated: s' is terminal.
-      truncated: the episode was cut at s'.
-    """
+    """What one step of one environment gave; ``Outcome`` has the stream drawn."""
 
     observation: Array
+    """What to act on next: after an episode's end the next one's first observation."""
     next_observation: Array
+    """What the step led to, at an episode's end the final observation."""
     reward: Array
+    """The reward, as the environment gave it, float32."""
     terminated: Array
+    """Whether s' is terminal."""
     truncated: Array
+    """Whether the episode was cut at s'."""
 
 
 class JaxEnvironment(NamedTuple):
-    """One environment as two pure functions; whoever calls them maps them over many.
-
-    Attributes:
-      spaces: what is seen and done.
-      reset: ``reset(key) -> (state, observation)``.
-      step: ``step(key, state, action) -> (state, outcome)``; it starts the next episode itself, so
-        every step is a decision. The state's dtypes and shapes never change.
-    """
+    """One environment as two pure functions; whoever calls them maps them over many."""
 
     spaces: Spaces
+    """What is seen and done."""
     reset: Callable[[Array], tuple[State, Array]]
+    """``reset(key) -> (state, observation)``."""
     step: Callable[[Array, State, Array], tuple[State, JaxOutcome]]
+    """``step(key, state, action) -> (state, outcome)``; it starts the next episode itself, so every
+    step is a decision. The state's dtypes and shapes never change."""
 
 
 def env_keys(seeds: Sequence[int]) -> Array:

@@ -25,17 +25,14 @@ NEAR = 4.0  # a bound within this many times the floor is as good as float64 get
 
 
 class Bracket(NamedTuple, Generic[AnyArray]):
-    """Where a fixed point lies, seen from one v.
-
-    Attributes:
-      shift: what to add to the backup r + γ P v.
-      bound: how far that sum may be from q* (or q_π) in the sup norm, rounding included.
-      floor: no v of this problem, however good, has a bound below this in float64.
-    """
+    """Where a fixed point lies, seen from one v."""
 
     shift: AnyArray
+    """What to add to the backup r + γ P v."""
     bound: AnyArray
+    """How far that sum may be from q* (or q_π) in the sup norm, rounding included."""
     floor: AnyArray
+    """No v of this problem, however good, has a bound below this in float64."""
 
 
 def backup_rounding(branching: int) -> float:
@@ -71,16 +68,13 @@ def bracket(
 
 
 class Aim(NamedTuple):
-    """The accuracy that is asked for.
-
-    Attributes:
-      tolerance: of the sup norm.
-      strict: whether to promise the tolerance whatever rounding allows. If not, the promise is the
-        larger of the tolerance and ``NEAR`` times the floor.
-    """
+    """The accuracy that is asked for."""
 
     tolerance: float
+    """In the sup norm."""
     strict: bool
+    """Whether to promise the tolerance whatever rounding allows. If not, the promise is the larger
+    of the tolerance and ``NEAR`` times the floor."""
 
     def promise(self, floor: Any, xp: Any = np) -> Any:
         """What a bound has to be at most for the promise to be kept."""

@@ -14,15 +14,12 @@ from movi.sizes import require
 
 
 class HorizonSolution(NamedTuple):
-    """Backward induction.
-
-    Attributes:
-      v: [H + 1, S]; v[t] is the best value with H − t steps to go.
-      policy: [H, S]; what to do at step t.
-    """
+    """Backward induction."""
 
     v: np.ndarray
+    """[H + 1, S]; v[t] is the best value with H − t steps to go."""
     policy: np.ndarray
+    """[H, S]; what to do at step t."""
 
 
 def finite_horizon(
@@ -56,21 +53,18 @@ def finite_horizon(
 
 
 class TotalReward(NamedTuple):
-    """The best total reward until absorption.
-
-    Attributes:
-      v: [S]; −inf where no policy is absorbed for certain.
-      policy: [S].
-      bound: on the error of v where it is finite, proven.
-      steps: [S]; the expected number of steps to absorption under the policy.
-      converged: whether the bound is within the tolerance.
-    """
+    """The best total reward until absorption."""
 
     v: np.ndarray
+    """[S]; −inf where no policy is absorbed for certain."""
     policy: np.ndarray
+    """An optimal policy, [S]."""
     bound: float
+    """A proven bound on the error of v where it is finite."""
     steps: np.ndarray
+    """[S]; the expected number of steps to absorption under the policy."""
     converged: bool
+    """Whether the bound is within the tolerance."""
 
 
 def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
@@ -172,23 +166,20 @@ def _total_backup(mdp: FiniteMDP, v: np.ndarray) -> np.ndarray:
 
 
 class Rollouts(NamedTuple):
-    """Simulated episodes of a policy.
-
-    Attributes:
-      mean: the mean discounted return.
-      low: the lower end of its 95 % interval.
-      high: the upper end.
-      expected: the same mean by v_π, without simulation.
-      truncation: how much the steps that were left out can be worth at most.
-      returns: [N].
-    """
+    """Simulated episodes of a policy."""
 
     mean: float
+    """The mean discounted return."""
     low: float
+    """The lower end of its 95 % interval."""
     high: float
+    """The upper end."""
     expected: float
+    """The same mean by v_π, without simulation."""
     truncation: float
+    """How much the steps that were left out can be worth at most."""
     returns: np.ndarray
+    """The return of each episode, [N]."""
 
 
 def simulate(

@@ -21,15 +21,12 @@ _CORRECTIONS = 6
 
 
 class Evaluation(NamedTuple):
-    """An approximate v_π.
-
-    Attributes:
-      v: [S].
-      residual: max |r_π + γ P_π v − v|, as computed.
-    """
+    """An approximate v_π."""
 
     v: np.ndarray
+    """The values, [S]."""
     residual: float
+    """max |r_π + γ P_π v − v|, as computed."""
 
 
 def ordered_system(mdp: FiniteMDP, policy: np.ndarray, order: np.ndarray) -> Any:

@@ -29,23 +29,20 @@ _PATIENCE = 1_000_000  # sweeps, all in all: γ = 0.9999 takes at most 400,000
 
 
 class Optimum(NamedTuple):
-    """q*, with a certificate.
-
-    Attributes:
-      q: [S, A] (or [M, S, A]; [L] in the ragged layout), within ``bound`` of q* in the sup norm;
-        −inf where a state does not have an action.
-      policy: [S] (or [M, S]), greedy with respect to ``q``.
-      bound: a proven bound on ‖q − q*‖∞ (one per MDP of a batch).
-      converged: whether ``bound`` is what was asked for (one per MDP of a batch): at most the
-        tolerance; without a tolerance, at most 1e-10 or about what float64 can prove.
-      method: by which q* was found: vi, mpi, pi or ipi (one per MDP of a batch).
-    """
+    """q*, with a certificate."""
 
     q: np.ndarray
+    """[S, A] (or [M, S, A]; [L] in the ragged layout), within ``bound`` of q* in the sup norm; −inf
+    where a state does not have an action."""
     policy: np.ndarray
+    """[S] (or [M, S]), greedy with respect to ``q``."""
     bound: np.ndarray
+    """A proven bound on ‖q − q*‖∞ (one per MDP of a batch)."""
     converged: np.ndarray
+    """Whether ``bound`` is what was asked for (one per MDP of a batch): at most the tolerance;
+    without a tolerance, at most 1e-10 or about what float64 can prove."""
     method: Any = "auto"
+    """The method that found q*: vi, mpi, pi or ipi (one per MDP of a batch)."""
 
 
 def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: str = "auto") -> Optimum:

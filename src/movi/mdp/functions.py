@@ -28,21 +28,18 @@ TOLERANCE = 1e-6
 
 
 class FunctionSolution(NamedTuple):
-    """What value iteration found without a table.
-
-    Attributes:
-      v: [S], within ``bound`` of v*.
-      policy: [S], greedy.
-      bound: a proven bound on ‖v − v*‖∞.
-      iterations: sweeps.
-      converged: whether the bound is within the tolerance.
-    """
+    """What value iteration found without a table."""
 
     v: np.ndarray
+    """[S], within ``bound`` of v*."""
     policy: np.ndarray
+    """[S], greedy."""
     bound: float
+    """A proven bound on ‖v − v*‖∞."""
     iterations: int
+    """The number of sweeps."""
     converged: bool
+    """Whether the bound is within the tolerance."""
 
     def __repr__(self) -> str:
         reached = "" if self.converged else ", tolerance NOT reached"

@@ -37,41 +37,35 @@ _ROUNDS = 6  # evaluations in a row without a better bound, then ipi gives up
 
 
 class State(NamedTuple):
-    """The state after some sweeps.
-
-    Attributes:
-      v: [S].
-      q: what v proves about q*, in the shape of the rewards.
-      index: its greedy policy; see `FiniteMDP.index`.
-      bound: on ‖q − q*‖∞.
-      floor: no bound of this problem is below this in float64.
-      made: improvements made.
-    """
+    """The state after some sweeps."""
 
     v: Any
+    """The values, [S]."""
     q: Any
+    """What v proves about q*, in the shape of the rewards."""
     index: Any
+    """Its greedy policy; see `FiniteMDP.index`."""
     bound: float
+    """A proven bound on ‖q − q*‖∞."""
     floor: float
+    """No bound of this problem is below this in float64."""
     made: int
+    """The number of improvements made."""
 
 
 class Found(NamedTuple):
-    """The best state of a method, and the way to it.
-
-    Attributes:
-      state: the one with the least bound.
-      method: vi, mpi, pi or ipi.
-      why: what ``auto`` saw; empty if the method was asked for.
-      sweeps: over all pairs (s, a).
-      evaluations: of a policy.
-    """
+    """The best state of a method, and the way to it."""
 
     state: State
+    """The state with the least bound."""
     method: str
+    """vi, mpi, pi or ipi."""
     why: str
+    """What ``auto`` saw; empty if the method was asked for."""
     sweeps: int
+    """Sweeps over all pairs (s, a)."""
     evaluations: int
+    """Evaluations of a policy."""
 
 
 Sweep = Callable[[Any, Aim, int, int], State]  # v, the aim, how many improvements, partial sweeps

@@ -24,25 +24,22 @@ jax.tree_util.register_pytree_node(
 
 
 class DeviceMDP(NamedTuple):
-    """The disjoint union of the MDPs of a batch, or the one MDP, as device arrays.
-
-    Attributes:
-      successors: [N, A, B] int32, numbered within the union.
-      probabilities: [N, A, B].
-      rewards: [N, A]; −inf where a state does not have an action.
-      discount: [N, 1], or [1, 1] for a single MDP.
-      available: [N, A], or None where every state has every action: compiled code for those does
-        not know of masks.
-      owners: the state of each pair, where there is a row per pair: [L, B] and [L] above. Only
-        `pairwise` gives that, and only `best`, `greedy_index` and `chosen` tell it apart.
-    """
+    """The disjoint union of the MDPs of a batch, or the one MDP, as device arrays."""
 
     successors: Array
+    """[N, A, B] int32, numbered within the union."""
     probabilities: Array
+    """[N, A, B]."""
     rewards: Array
+    """[N, A]; −inf where a state does not have an action."""
     discount: Array
+    """[N, 1], or [1, 1] for a single MDP."""
     available: Array | None = None
+    """[N, A], or None where every state has every action: compiled code for those does not know of
+    masks."""
     owners: Array | None = None
+    """The state of each pair, where there is a row per pair: [L, B] and [L] above. Only `pairwise`
+    gives that, and only `best`, `greedy_index` and `chosen` tell it apart."""
 
 
 def on_device(mdp: FiniteMDP, copies: int = 1) -> DeviceMDP:

@@ -42,22 +42,19 @@ MOVI = scheme("movi")
 
 
 class AssumptionCheck(NamedTuple):
-    """Estimates for every l of the lengths, N = 1..restarts and MDP, [L, N, M].
-
-    Attributes:
-      printed: of ‖E[P_{j+l:j+1} ε_j]‖∞, restarted from q_j, h_j (the module's text).
-      assumed: of ‖E[P_{j+l:j+1} ε_j | F_{j−1}]‖∞, restarted from q_{j−1}, h_{j−1}.
-      one_more: of ‖E[P_{j+l:j} ε_j | F_{j−1}]‖∞, from the same restarts as ``assumed``. E'_{k,l}
-        contains it and Assumption 1 does not cover it.
-      fixed_printed: whether the mean behind ``printed`` is *proven* to be zero, [L, M].
-      fixed_assumed: whether both means behind the others are (:func:`policies_fixed`), [L, M].
-    """
+    """Estimates for every l of the lengths, N = 1..restarts and MDP, [L, N, M]."""
 
     printed: np.ndarray
+    """Estimates of ‖E[P_{j+l:j+1} ε_j]‖∞, restarted from q_j, h_j (the module's text)."""
     assumed: np.ndarray
+    """Estimates of ‖E[P_{j+l:j+1} ε_j | F_{j−1}]‖∞, restarted from q_{j−1}, h_{j−1}."""
     one_more: np.ndarray
+    """Estimates of ‖E[P_{j+l:j} ε_j | F_{j−1}]‖∞, from the same restarts as ``assumed``. E'_{k,l}
+    contains it and Assumption 1 does not cover it."""
     fixed_printed: np.ndarray
+    """Whether the mean behind ``printed`` is *proven* to be zero, [L, M]."""
     fixed_assumed: np.ndarray
+    """Whether both means behind the others are (:func:`policies_fixed`), [L, M]."""
 
 
 def assumption_check(

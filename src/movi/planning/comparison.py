@@ -30,18 +30,16 @@ class Comparison(NamedTuple):
 
     A scheme whose evaluation has an entropy in it is judged by the optimum that it tends to, and so
     by the value that has it, too: ‖q^τ_* − q^τ_{π_k}‖.
-
-    Attributes:
-      schemes: their names, with the options that are not the default.
-      l1: [schemes, K, M], the 1-norm under the uniform distribution.
-      sup: [schemes, K, M], the sup norm.
-      taus: τ of the optimum of each scheme; 0 is q*.
     """
 
     schemes: tuple[str, ...]
+    """The names of the schemes, with options that are not the default."""
     l1: np.ndarray
+    """[schemes, K, M], the 1-norm under the uniform distribution."""
     sup: np.ndarray
+    """[schemes, K, M], the sup norm."""
     taus: tuple[float, ...] = ()
+    """τ of the optimum of each scheme; 0 is q*."""
 
 
 def compare(

@@ -47,25 +47,22 @@ EVALUATIONS = ("regularised", "plain")
 
 
 class Row(NamedTuple):
-    """One scheme of the study at the iterations that are evaluated; arrays [points, M].
-
-    Attributes:
-      scheme: md-vi, or one of ``REFERENCES``.
-      evaluation: regularised or plain.
-      lam: λ.
-      tau: τ.
-      relative: ‖q^τ_* − q^τ_{π_k}‖₁ / ‖q^τ_*‖₁.
-      sup: ‖q^τ_* − q^τ_{π_k}‖∞.
-      bound: what the theorem gives, or would give, for it.
-    """
+    """One scheme of the study at the iterations that are evaluated; arrays [points, M]."""
 
     scheme: str
+    """md-vi, or one of ``REFERENCES``."""
     evaluation: str
+    """regularised or plain."""
     lam: float
+    """λ."""
     tau: float
+    """τ."""
     relative: np.ndarray
+    """‖q^τ_* − q^τ_{π_k}‖₁ / ‖q^τ_*‖₁."""
     sup: np.ndarray
+    """‖q^τ_* − q^τ_{π_k}‖∞."""
     bound: np.ndarray
+    """What the theorem gives, or would give, for it."""
 
 
 def sparse_rewards(mdps: FiniteMDP, seed: int, share: float = 0.1) -> FiniteMDP:

@@ -126,21 +126,18 @@ def solve(
 
 
 class _Run(NamedTuple):
-    """What the iterations of a scheme gave.
-
-    Attributes:
-      q: certified, [S, A].
-      policy: actions [S], or probabilities [S, A].
-      bound: on the distance of q to its optimum.
-      bounds: of every iteration; of a sampled scheme, of the chunk it is in.
-      floor: the highest that rounding is proven to put under any bound.
-    """
+    """What the iterations of a scheme gave."""
 
     q: np.ndarray
+    """The certified values, [S, A]."""
     policy: np.ndarray
+    """Actions [S], or probabilities [S, A]."""
     bound: float
+    """A proven bound on the distance of q to its optimum."""
     bounds: np.ndarray
+    """The bound of every iteration; of a sampled scheme, that of the chunk it is in."""
     floor: float
+    """The highest that rounding is proven to put under any bound."""
 
 
 def _run_exact(

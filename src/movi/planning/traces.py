@@ -24,20 +24,17 @@ from movi.planning.engine import Sampler, Scheme, member_keys, policy, sampler, 
 
 
 class Trace(NamedTuple):
-    """Everything the bounds need of a sampled run of K iterations on M MDPs, from zero.
-
-    Attributes:
-      scheme: the scheme that ran.
-      policies: π_1, …, π_{K+1}, [K + 1, M, S], or [K + 1, M, S, A] where they are soft: π_k is
-        used in iteration k.
-      q: q_0, …, q_K (ψ for DPP), [K + 1, M, S, A].
-      errors: ε_1, …, ε_K, [K, M, S, A].
-    """
+    """Everything the bounds need of a sampled run of K iterations on M MDPs, from zero."""
 
     scheme: Scheme
+    """The scheme that ran."""
     policies: np.ndarray
+    """π_1, …, π_{K+1}, [K + 1, M, S], or [K + 1, M, S, A] where they are soft: π_k is used in
+    iteration k."""
     q: np.ndarray
+    """q_0, …, q_K (ψ for DPP), [K + 1, M, S, A]."""
     errors: np.ndarray
+    """ε_1, …, ε_K, [K, M, S, A]."""
 
 
 def trace(
@@ -110,15 +107,12 @@ def cumulative(errors: np.ndarray) -> np.ndarray:
 
 
 class ErrorSums(NamedTuple):
-    """What Theorem 1 and its norms need of a MoVI run, for n = 1..K with k = n − 1.
-
-    Attributes:
-      weighted: Σ_{j<k} γ^j E'_{k,j}, [K, M, S, A].
-      initial: Σ_{j≤k} γ^j P_{j:1}(T_{π_1} q_0 − q_0), [K, M, S, A].
-    """
+    """What Theorem 1 and its norms need of a MoVI run, for n = 1..K with k = n − 1."""
 
     weighted: np.ndarray
+    """Σ_{j<k} γ^j E'_{k,j}, [K, M, S, A]."""
     initial: np.ndarray
+    """Σ_{j≤k} γ^j P_{j:1}(T_{π_1} q_0 − q_0), [K, M, S, A]."""
 
 
 def error_sums(mdps: FiniteMDP, run: Trace) -> ErrorSums:
@@ -155,17 +149,14 @@ def _error_sums(mdp: DeviceMDP, policies: Array, errors: Array, q0: Array) -> tu
 
 
 class WeightedNorms(NamedTuple):
-    """Σ_{j<k} γ^j ‖E'_{k,j}‖ for n = 1..K with k = n − 1, [K, M].
-
-    Attributes:
-      lp: in ‖·‖_{p,ν}.
-      sup: in ‖·‖∞.
-      p: of ``lp``; 1 in the paper.
-    """
+    """Σ_{j<k} γ^j ‖E'_{k,j}‖ for n = 1..K with k = n − 1, [K, M]."""
 
     lp: np.ndarray
+    """The sum in ‖·‖_{p,ν}."""
     sup: np.ndarray
+    """The sum in ‖·‖∞."""
     p: float = 1.0
+    """p of ``lp``; 1 in the paper."""
 
 
 def _aged(mdp: DeviceMDP, aged: Array, policy: Array, error: Array) -> Array:

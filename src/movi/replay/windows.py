@@ -20,17 +20,14 @@ from movi.transitions import Horizon
 
 
 class Windows(NamedTuple, Generic[AnyArray]):
-    """Windows of successive transitions, arrays of one shape.
-
-    Attributes:
-      last: the slot of the window's last transition.
-      reward: Σ_{i<m} γ^i r_{t+i}.
-      discount: γ^m, or 0 if the last transition led to a terminal state.
-    """
+    """Windows of successive transitions, arrays of one shape."""
 
     last: AnyArray
+    """The slot of the window's last transition."""
     reward: AnyArray
+    """Σ_{i<m} γ^i r_{t+i}."""
     discount: AnyArray
+    """γ^m, or 0 if the last transition led to a terminal state."""
 
 
 def begun(

@@ -22,21 +22,18 @@ log = logging.getLogger("movi")
 
 
 class Built(NamedTuple):
-    """Everything that a run of some seeds needs.
-
-    Attributes:
-      configs: of each seed's run.
-      loop: of all of them.
-      agent: ``agent(i, step)``, the agent of a seed at a step.
-      make_environment: makes n environments, for evaluations; None for none.
-      fingerprint: of the learner.
-    """
+    """Everything that a run of some seeds needs."""
 
     configs: Sequence[Config]
+    """The config of each seed's run."""
     loop: Loop
+    """The loop of all of them."""
     agent: Callable[[int, int], Agent]
+    """``agent(i, step)``, the agent of a seed at a step."""
     make_environment: Callable[[int], Environment] | None
+    """Makes n environments, for evaluations; None for none."""
     fingerprint: str
+    """The learner's fingerprint."""
 
 
 def drive(

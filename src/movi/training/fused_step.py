@@ -39,19 +39,16 @@ from movi.transitions import Horizon, Transition
 
 
 class FusedState(NamedTuple):
-    """Everything that a seed's run needs to continue after a vector step, but its number.
-
-    Attributes:
-      learner: parameters, lagged copies, optimiser states.
-      ring: the replay.
-      environments: the states of the n environments.
-      observation: what they act on next, [n, ...].
-    """
+    """Everything that a seed's run needs to continue after a vector step, but its number."""
 
     learner: LearnerState
+    """Parameters, lagged copies, optimiser states."""
     ring: Transition
+    """The replay."""
     environments: Any
+    """The states of the n environments."""
     observation: Array
+    """What they act on next, [n, ...]."""
 
 
 class Keys(NamedTuple):
@@ -65,22 +62,19 @@ class Keys(NamedTuple):
 
 
 class ChunkDraws(NamedTuple):
-    """The random numbers of a chunk: all at once cost a hundredth of one by one in the loop.
-
-    Attributes:
-      acting: [T, n, W], for T vector steps.
-      environments: the keys of the environments' steps, [T, n].
-      sampling: [updates, M, B], from the first multiple of F after the chunk's beginning on; before
-        learning starts nothing reads them.
-      policy: the policy's key, into which a vector step's number is folded where it needs one.
-      learning: the updates' key, into which the agent step is folded.
-    """
+    """The random numbers of a chunk: all at once cost a hundredth of one by one in the loop."""
 
     acting: Array
+    """[T, n, W], for T vector steps."""
     environments: Array
+    """The keys of the environments' steps, [T, n]."""
     sampling: Array
+    """[updates, M, B], from the first multiple of F after the chunk's beginning on; before learning
+    starts nothing reads them."""
     policy: Array
+    """The policy's key, into which a vector step's number is folded where it needs one."""
     learning: Array
+    """The updates' key, into which the agent step is folded."""
 
 
 class Records(NamedTuple):

@@ -76,23 +76,20 @@ class Loop(Protocol):
 
 
 class Result(NamedTuple):
-    """How a run ended.
-
-    Attributes:
-      status: finished or diverged; a run that is interrupted has no result.
-      step: the step at which it ended or diverged.
-      agent: the trained agent; of a run that diverged, with the last finite parameters.
-      metrics: the rows of ``metrics.jsonl``.
-      evaluation: the evaluation at the end, if there was one.
-      loop: the loop as it ended; None if the run had ended before.
-    """
+    """How a run ended."""
 
     status: Status
+    """finished or diverged; a run that is interrupted has no result."""
     step: int
+    """The step at which it ended or diverged."""
     agent: Agent
+    """The trained agent; of a run that diverged, with the last finite parameters."""
     metrics: list[dict[str, Any]]
+    """The rows of ``metrics.jsonl``."""
     evaluation: Evaluation | None
+    """The evaluation at the end, if there was one."""
     loop: Any
+    """The loop as it ended; None if the run had ended before."""
 
 
 class Watcher:
