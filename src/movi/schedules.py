@@ -26,7 +26,6 @@ class Schedule(Protocol):
 
     def __call__(self, step: Step) -> Value:
         """The value at this step."""
-        ...
 
 
 def _clip(x: Step, low: int, high: int) -> Step:

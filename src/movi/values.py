@@ -38,31 +38,24 @@ class Value(Protocol):
     @property
     def shape(self) -> tuple[int, ...]:
         """The trailing axes of a value."""
-        ...
 
     def zero(self) -> np.ndarray:
         """The value of nothing: 0 for sure."""
-        ...
 
     def read(self, output: Any) -> Array:
         """The value that a network's output means."""
-        ...
 
     def expectation(self, x: Array) -> Array:
         """The mean."""
-        ...
 
     def backup(self, r: Real, discount: Real, x: Array) -> Array:
         """The value of r + γ X."""
-        ...
 
     def mixture(self, beta: Real, x: Array, y: Array) -> Array:
         """β x + (1 − β) y."""
-        ...
 
     def distance(self, output: Array, y: Array, loss: Loss) -> Array:
         """How far a network's output is from a target."""
-        ...
 
 
 @dataclass(frozen=True)

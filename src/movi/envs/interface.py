@@ -41,15 +41,12 @@ class Environment(Protocol):
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
         """Starts an episode in each, with its own seed; the observations [n, ...]."""
-        ...
 
     def step(self, actions: np.ndarray) -> Outcome:
         """Takes the actions [n], counted from 0; or [n, d] in [−1, 1]."""
-        ...
 
     def close(self) -> None:
         """Frees what they hold."""
-        ...
 
 
 class Restorable(Environment, Protocol):
@@ -57,11 +54,9 @@ class Restorable(Environment, Protocol):
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """All that ``restore`` needs, taken between two steps."""
-        ...
 
     def restore(self, snapshot: Mapping[str, np.ndarray]) -> np.ndarray:
         """Continues from a snapshot, exactly; what to act on next, [n, ...]."""
-        ...
 
 
 def is_restorable(environment: Environment) -> TypeGuard[Restorable]:

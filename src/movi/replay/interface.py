@@ -13,15 +13,12 @@ class Replay(Protocol):
 
     def __len__(self) -> int:
         """How many transitions can be sampled."""
-        ...
 
     def add(self, env: int, transition: Transition, ended: bool) -> None:
         """Stores the next transition of an environment; ``ended`` if its episode ends there."""
-        ...
 
     def sample(self, bits: np.ndarray) -> Transition:
         """One transition for each random uint32, with the same leading axes."""
-        ...
 
 
 class ReplayInFiles(Replay, Protocol):
@@ -33,15 +30,12 @@ class ReplayInFiles(Replay, Protocol):
 
     def snapshot(self) -> dict[str, Any]:
         """The replay's state, of JSON types; what it refers to is on the disk when this returns."""
-        ...
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Goes back to a snapshot; ``Damaged`` if the files are not as they were then."""
-        ...
 
     def headroom(self, snapshot: Mapping[str, Any]) -> int:
         """How many more transitions can surely be added before a snapshot is overwritten."""
-        ...
 
 
 def can_be_checkpointed(replay: Replay) -> TypeGuard[ReplayInFiles]:

@@ -32,11 +32,9 @@ class Pool(Protocol):
 
     def connected(self) -> AbstractContextManager[None]:
         """Within it, the pool can be used."""
-        ...
 
     def plan(self, sweep: Sweep, needs: tuple[Footprint, ...], jobs: Sequence[Job] | None) -> Plan:
         """How a sweep fits, or what is left of one that has begun; UserError if it does not."""
-        ...
 
     def run(
         self,
@@ -47,7 +45,6 @@ class Pool(Protocol):
         trust: Collection[str],
     ) -> None:
         """Runs the jobs until each has ended."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -25,11 +25,9 @@ class Loop(Protocol):
     @property
     def updates(self) -> int:
         """Updates of each seed so far."""
-        ...
 
     def begin(self) -> None:
         """Starts a new run with an empty replay, in files if the run makes checkpoints."""
-        ...
 
     def advance(
         self,
@@ -43,11 +41,9 @@ class Loop(Protocol):
         ``on_progress`` is called as often as there is something to see, ``on_saveable`` whenever
         ``snapshot`` can be called; ``steps_left`` says how many agent steps may pass before that.
         """
-        ...
 
     def diverged(self, i: int) -> int | None:
         """The step at which a seed's values stopped being finite, if they did."""
-        ...
 
     def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
         """The metrics of a seed since its last row, up to agent step ``until`` at the most.
@@ -56,23 +52,18 @@ class Loop(Protocol):
         ``mean_…`` are the means of each network's loss and value of the actions taken, over the
         iteration's updates; the other fields are those of its last step.
         """
-        ...
 
     def parameters(self, i: int) -> dict[str, Any]:
         """A copy of the online networks' parameters of a seed."""
-        ...
 
     def snapshot(self, i: int) -> Saved:
         """All that ``restore`` needs of a seed; between two vector steps only."""
-        ...
 
     def restore(self, saved: Sequence[Saved]) -> None:
         """Continues from snapshots of all seeds, exactly as if it had never stopped."""
-        ...
 
     def headroom(self, snapshot: Mapping[str, Any]) -> int:
         """Agent steps until the replay's files overwrite what a snapshot of theirs refers to."""
-        ...
 
 
 class Result(NamedTuple):
