@@ -82,6 +82,17 @@ def listening() -> Iterator[None]:
         os.close(writer)
 
 
+@contextmanager
+def handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Within it, SIGINT and SIGTERM call this handler; in the main thread of a process only."""
+    before = {number: signal.signal(number, handler) for number in ASKING}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
+
+
 def _interrupt(number: int, frame: FrameType | None) -> None:
     del frame
     if number == signal.SIGINT:

@@ -5,6 +5,7 @@ import re
 import warnings
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import gymnasium as gym
@@ -292,11 +293,8 @@ def make_gymnasium(
 
 def check_env(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> None:
     """Builds one environment and closes it: its id exists and its spaces are supported."""
-    env = make_single(env_id, trust=trust, **kwargs)
-    try:
+    with closing(make_single(env_id, trust=trust, **kwargs)) as env:
         spaces_of(env.observation_space, env.action_space, env_id)
-    finally:
-        env.close()
 
 
 def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> gym.Env:

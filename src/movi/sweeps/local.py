@@ -6,8 +6,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -16,7 +16,7 @@ from typing import IO
 from movi.errors import check_count
 from movi.files import open_own, writing
 from movi.runs.sweep import Sweep
-from movi.signals import ASKING, heard
+from movi.signals import handled_by, heard
 from movi.sizes import available_cores
 from movi.sweeps.jobs import Job
 from movi.sweeps.plan import Plan, fitted, shares
@@ -151,17 +151,11 @@ def stop(processes: "Iterable[subprocess.Popen[bytes]]") -> None:
             process.wait()
 
 
-@contextmanager
-def stopped_by_signals() -> Iterator[None]:
+def stopped_by_signals() -> AbstractContextManager[None]:
     """SIGINT and SIGTERM stop a driver, also one whose shell lets it ignore the keyboard."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         heard()
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in ASKING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return handled_by(interrupt)

@@ -7,6 +7,7 @@ user's is a ``UserError``.
 import re
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from pathlib import Path
@@ -186,16 +187,14 @@ class Evaluate:
         from movi.envs.make import make_environment
         from movi.training.evaluation import evaluate as run_evaluate
 
-        environment = make_environment(env_id, min(self.num_envs, self.episodes), trust=self.trust)
-        try:
+        count = min(self.num_envs, self.episodes)
+        with closing(make_environment(env_id, count, trust=self.trust)) as environment:
             if environment.spaces != agent.spaces:
                 raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
             epsilon = about.evaluation_epsilon if self.epsilon is None else self.epsilon
             result = run_evaluate(
                 agent, environment, self.episodes, epsilon=epsilon, seed=self.seed
             )
-        finally:
-            environment.close()
         print(f"episodes            {self.episodes}")
         print(f"mean                {result.mean:.10g}")
         print(f"standard deviation  {result.std:.10g}")

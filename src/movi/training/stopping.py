@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from movi.errors import Interrupted
-from movi.signals import ASKING, allow_checkpoint, heard
+from movi.signals import allow_checkpoint, handled_by, heard
 
 Stop = Callable[[], int | None]
 """The number of the signal that asked to stop, or None."""
@@ -47,9 +47,5 @@ def stopping() -> Iterator[Stop]:
             os.kill(os.getpid(), number)
         asked.append(number)
 
-    before = {number: signal.signal(number, remember) for number in ASKING}
-    try:
+    with handled_by(remember):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
