@@ -20,8 +20,9 @@ class Report:
     out: Annotated[Path | None, arg(metavar="PAGE")] = None
     """The page; figures go beside it (default: DIR/report.html)."""
     reference: Annotated[tuple[Path, ...], arg(metavar="FILE …")] = ()
-    """Published curves to lay over those of Atari games: Dopamine's JSON (one file per game), or a
-    CSV with game, variant, run, iteration, train_return."""
+    """Published curves to lay over ours. Atari, training: Dopamine's JSON (one file per game), or a
+    CSV with game, variant, run, iteration, train_return. MinAtar, greedy: a CSV with game, algo,
+    step, return."""
     game: Annotated[str | None, arg(metavar="NAME")] = None
     """The game that is drawn large (default: SpaceInvaders, as in the paper; else the first)."""
     format: tuple[Literal["pdf", "png", "svg"], ...] = ("pdf", "png", "svg")
