@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import movi
-from movi.cli import COMMANDS, command
+from movi.cli import COMMANDS, command, main
 
 
 def call(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -177,3 +177,17 @@ def test_a_small_comparison_ends_in_a_page(tmp_path):
     done = call("report", out)
     assert done.returncode == 0, done.stderr
     assert "<svg" in (out / "report.html").read_text()
+
+
+def test_without_the_extra_report_figures_are_left_out_and_that_is_said_first(
+    tmp_path, monkeypatch, capsys
+):
+    from movi.reports.drawing import figure
+
+    monkeypatch.setattr(figure, "find_spec", lambda name: None)
+    words = ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", str(tmp_path)]
+    assert main(["garnets", "bounds", *words]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("figures      left out: report needs the extra `report`: pip install")
+    assert last == f"written      {tmp_path / 'bounds.csv'}"
+    assert not (tmp_path / "figures").exists()
