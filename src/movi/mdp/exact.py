@@ -39,10 +39,14 @@ class Optimum(NamedTuple):
     bound: np.ndarray
     """A proven bound on ‖q − q*‖∞ (one per MDP of a batch)."""
     converged: np.ndarray
-    """Whether ``bound`` is what was asked for (one per MDP of a batch): at most the tolerance;
-    without a tolerance, at most 1e-10 or about what float64 can prove."""
+    """Whether ``bound`` is at most the tolerance (one per MDP of a batch); without one, 1e-10 or
+    what float64 can prove."""
     method: Any = "auto"
     """The method that found q*: vi, mpi, pi or ipi (one per MDP of a batch)."""
+
+    def __repr__(self) -> str:
+        missed = "" if np.all(self.converged) else ", tolerance NOT reached"
+        return f"Optimum(q* {list(self.q.shape)}, within {np.max(self.bound):.2g}{missed})"
 
 
 def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: str = "auto") -> Optimum:
@@ -52,19 +56,18 @@ def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: str = "au
     that was found, converged or not. ``method`` is auto, vi, mpi, pi or ipi; see `methods`.
 
     >>> import movi
-    >>> answer = optimum(movi.garnet(30, 4, 4, seed=0), tolerance=1e-10)
-    >>> bool(answer.converged), bool(answer.bound <= 1e-10)
-    (True, True)
+    >>> optimum(movi.garnet(30, 4, 4, seed=0), tolerance=1e-10)
+    Optimum(q* [30, 4], within ...)
     """
     wanted = aim(tolerance, 1e-10)
     if mdp.batch is not None:
         each = [optimum(member, tolerance=tolerance, method=method) for member in mdp]
         return Optimum(*(np.stack(column) for column in zip(*each)))
     found = optimal(mdp, wanted, method)
-    bound, policy = np.asarray(found.state.bound), actions_of(mdp, np.asarray(found.state.index))
+    bound = np.asarray(found.state.bound)
     return Optimum(
         q=np.asarray(found.state.q),
-        policy=policy.astype(np.int32),
+        policy=actions_of(mdp, np.asarray(found.state.index)).astype(np.int32),
         bound=bound,
         converged=bound <= wanted.promise(found.state.floor),
         method=found.method,

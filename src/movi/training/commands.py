@@ -196,9 +196,9 @@ class Evaluate:
                 agent, environment, self.episodes, epsilon=epsilon, seed=self.seed
             )
         print(f"episodes            {self.episodes}")
-        print(f"mean                {result.mean:.10g}")
-        print(f"standard deviation  {result.std:.10g}")
-        print(f"returns             {' '.join(f'{value:.10g}' for value in result.returns)}")
+        print(f"mean                {result.mean:.6g}")
+        print(f"standard deviation  {result.std:.6g}")
+        print(f"returns             {' '.join(f'{value:.6g}' for value in result.returns)}")
 
 
 @dataclass(frozen=True)
