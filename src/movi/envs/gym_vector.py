@@ -65,8 +65,8 @@ class GymnasiumVector:
     step is taken at once: a single environment gives the same outcomes in every mode.
 
     Where the adapter resets, it gives every episode a seed of its own: a pure function of the
-    environment's seed and the episode's number. What an environment is in the middle of is then
-    that number and the actions since, and ``restore`` plays them again.
+    environment's seed and the episode's number. The state of an environment is then that
+    number and the actions since, and ``restore`` plays them again.
     """
 
     seed_after = 0

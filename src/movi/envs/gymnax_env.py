@@ -8,7 +8,7 @@
 MinAtar as its authors use it (Young and Tian, 2019): six actions in every game, a sticky action
 with probability 0.1, no limit to an episode's length but Freeway's own timer. gymnax has no sticky
 actions and cuts after 1,000 steps (2,500 in Freeway); here both are put right. A cut is a
-truncation. Freeway's timer is none: the game is over, as in the original (``FREEWAY``).
+truncation. Freeway's timer is not: the game is over, as in the original (``FREEWAY``).
 """
 
 import re

@@ -81,7 +81,7 @@ def validated(
         if empty.any():
             where = _place(np.argwhere(empty)[0], ("MDP", "state"))
             raise UserError(f"rewards: {where}: −inf for every action, expected one it can take")
-        # What is written at an action that is not there means nothing: it stays where it is.
+        # The entries of an absent action mean nothing: it stays in its state.
         own = np.arange(states).reshape(-1, 1, 1)
         successors = np.where(absent[..., None], own, successors)
         stay = np.arange(successors.shape[-1]) == 0

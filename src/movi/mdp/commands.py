@@ -77,7 +77,7 @@ class Read:
     """How the file of an MDP is read."""
 
     discount: Annotated[float | None, arg(metavar="X")] = None
-    """γ where the file has none, or another than the file's."""
+    """γ: needed where the file has none; otherwise replaces the file's."""
     reward: Annotated[str | None, arg(metavar="NAME")] = None
     """Which rewards, where a .umb has several."""
     minimise: bool = False

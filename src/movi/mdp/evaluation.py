@@ -15,7 +15,7 @@ from movi.mdp.model import FiniteMDP
 
 _DROP = 1e-4  # entries of the factor below this share of their column are dropped
 _FILL = 10.0  # the factor has at most this many times the entries of the matrix
-_DOWNHILL = 0.6  # of the probability that leaves a state, to better ones: less is no direction
+_DOWNHILL = 0.6  # least share of the probability leaving a state that leads to better ones
 _STEPS = 60  # of BiCGSTAB, of one correction
 _CORRECTIONS = 6
 

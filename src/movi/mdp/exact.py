@@ -24,8 +24,8 @@ from movi.mdp.model import FiniteMDP
 from movi.mdp.sparse import solver
 
 _SYSTEMS = 1 << 17  # entries of the linear systems that are solved in one call
-_SWEEPS = 1_000  # of one policy, before a problem counts as slowly mixing
-_PATIENCE = 1_000_000  # sweeps, all in all: γ = 0.9999 takes at most 400,000
+_SWEEPS = 1_000  # sweeps of one policy before a problem counts as slowly mixing
+_PATIENCE = 1_000_000  # sweeps in total: γ = 0.9999 takes at most 400,000
 
 
 class Optimum(NamedTuple):

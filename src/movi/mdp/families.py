@@ -58,8 +58,8 @@ class Maze(Family):
     """A maze on a slippery square of --size × --size cells, with walls at random.
 
     Russell and Norvig, "Artificial Intelligence", chapter 17: up, right, down or left; a step goes
-    where it was meant with probability 1 − slip and to either side with slip / 2; what would go
-    through a wall stays. Every step costs 1 until the last cell, which is not left. A wall is
+    where it was meant with probability 1 − slip and to either side with slip / 2; a step into a
+    wall stays. Every step costs 1 until the last cell, which is not left. A wall is
     a state that nothing leads to. Without slip and walls v = −(1 − γᵈ)/(1 − γ), d the number of
     steps to the last cell.
     """

@@ -26,11 +26,11 @@ Method = Literal["auto", "vi", "mpi", "pi", "ipi"]
 METHODS: tuple[str, ...] = get_args(Method)
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
 HOWARD = 200  # up to this many states, policy iteration by such systems is the quickest way to q*
-PATIENCE = 1_000_000  # improvements, all in all: γ = 0.9999 takes at most 400,000
+PATIENCE = 1_000_000  # improvements in total: γ = 0.9999 takes at most 400,000
 _SMALL = 1 << 17  # entries of a model up to which NumPy's sweeps need no compilation
 _PARTIAL = 8  # sweeps of the greedy policy between two improvements of mpi
 _LOOKS = 6  # improvements before the first look at the bound
-_WORTH = 60  # more improvements than this are not waited for where policies can be evaluated
+_WORTH = 60  # if it takes more improvements than this, policies are evaluated instead
 _BETWEEN = 10  # sweeps of value iteration between two evaluations of ipi
 _EVALUATIONS = 300
 _ROUNDS = 6  # evaluations in a row without a better bound, then ipi gives up

@@ -38,8 +38,8 @@ class Solve(Read):
     """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount; or a
     .umb (Storm, PRISM, Modest), a .tra (PRISM, rewards beside it) or a .petsc (madupite)."""
     discount: Real = None
-    """γ where the file has none, or another than the file's; 1 where all steps cost until a state
-    that is never left."""
+    """γ: needed where the file has none; otherwise replaces the file's. It may be 1 where all steps
+    cost until a state that is never left."""
     method: Literal["auto", "vi", "mpi", "pi", "ipi"] = "auto"
     """Value iteration, modified policy iteration, policy iteration, or inexact policy iteration (a
     Krylov method inside); auto looks at the problem and says what it chose."""

@@ -46,7 +46,7 @@ class Train(Config):
     """The run directory: new or empty, or that of the same run, which goes on. None:
     runs/ENV-ALGORITHM-PRESET-SEED."""
     seeds: int = 1
-    """Runs, with the seeds from --seed on: side by side on JAX-native environments
+    """The number of runs, with seeds from --seed on: side by side on JAX-native environments
     (MinAtar/…, gymnax/…), one after the other elsewhere. Each has its own run directory, with --out
     OUT/seed-SEED."""
 
