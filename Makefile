@@ -41,6 +41,7 @@ reproduce: $(READY)
 
 # REFERENCE=FILE lays published curves over (docs/report.md).
 evidence: $(READY)
+	$(BIN)/python evidence/zoo.py
 	$(BIN)/python evidence/publish.py
 	$(BIN)/movi report evidence --out $(RESULTS)/evidence/report.html --format svg csv $(addprefix --reference ,$(REFERENCE))
 
