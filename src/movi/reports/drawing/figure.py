@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -147,6 +148,12 @@ def check_formats(formats: Sequence[str]) -> None:
     for form in formats:
         if form not in KNOWN:
             raise UserError(f"figure format: {form!r}, expected one of {', '.join(KNOWN)}")
+
+
+def check_drawing() -> None:
+    """Raises, with the one line that says how to get them, if what draws figures is missing."""
+    if not all(find_spec(name) for name in ("altair", "vl_convert")):
+        raise MissingExtra("report", "report")
 
 
 def altair() -> Any:
