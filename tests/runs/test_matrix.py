@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from movi.errors import MissingExtra, UserError
 from movi.games import GAMES
 from movi.runs.config import Config
+from movi.runs.matrix import Variant, cross, read_sweep_file
 from movi.runs.presets import preset_fields
 from movi.runs.sweep import difference, slug
 from movi.sweeps import commands
 from movi.sweeps.jobs import jobs_of
-from movi.sweeps.matrix import Variant, cross, read_sweep_file
 from movi.sweeps.named import NAMED, SCALES, named_sweep
 
 SMALL = {"steps": 300, "learning_starts": 50}
