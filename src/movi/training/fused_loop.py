@@ -75,16 +75,6 @@ class SeedRun:
             return until
         return min(until, -(-self.diverged // CHECK_PERIOD) * CHECK_PERIOD)
 
-    @property
-    def updates(self) -> int:
-        """Updates up to this step."""
-        return self._multiples(self.config.update_period)
-
-    @property
-    def syncs(self) -> int:
-        """Synchronisations up to this step."""
-        return self._multiples(self.config.sync_period)
-
     def row(self, until: int, iteration: int) -> dict[str, Any]:
         """The metrics of the agent steps up to ``until``."""
         n, first, incomplete = self.config.num_envs, self.step, self.config.horizon.incomplete
@@ -103,13 +93,13 @@ class SeedRun:
         self._metrics = self._metrics[count:]
         self.step = until
         stored = max(0, min(until, self.config.replay_capacity) - incomplete)
-        counts = {"updates": self.updates, "syncs": self.syncs, "stored": stored}
+        counts = {
+            "updates": _due(self.config, self.config.update_period, until),
+            "syncs": _due(self.config, self.config.sync_period, until),
+            "stored": stored,
+        }
         named = dict(zip(self._names, means))
         return metrics_row(self.config, iteration, until, self.scores, named, counts)
-
-    def _multiples(self, period: int) -> int:
-        """How many multiples of a period there are in (learns_after, step]."""
-        return max(0, self.step // period - self.config.learns_after // period)
 
 
 class FusedLoop:
@@ -160,8 +150,7 @@ class FusedLoop:
     @property
     def updates(self) -> int:
         """Updates of each seed so far."""
-        starts, period = self.config.learns_after, self.config.update_period
-        return max(0, self.step // period - starts // period)
+        return _due(self.config, self.config.update_period, self.step)
 
     def begin(self) -> None:
         """Starts with empty replays."""
@@ -296,6 +285,11 @@ class FusedLoop:
                 run.add(host[i], int(diverged[i]))
         self.vector_steps += count
         self.step = min(self.added, self.config.steps)
+
+
+def _due(config: Config, period: int, step: int) -> int:
+    """How often something was due up to a step: multiples of a period once learning began."""
+    return max(0, step // period - config.learns_after // period)
 
 
 @jax.jit
