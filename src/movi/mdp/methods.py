@@ -85,7 +85,7 @@ def optimal(mdp: FiniteMDP, wanted: Aim, method: str = "auto") -> Found:
         return _auto(run)
     steps: dict[str, Callable[[_Run], Any]] = {
         "vi": _value_iteration,
-        "mpi": _modified,
+        "mpi": lambda run: _value_iteration(run, _PARTIAL),
         "pi": _howard,
         "ipi": _inexact,
     }
@@ -137,10 +137,6 @@ def _value_iteration(run: _Run, partial: int = 0, v: Any = None, many: int = _LO
     while not run.ended(state):
         many = min(2 * many, 1_000)
         state = run.to(state.v, many, partial)
-
-
-def _modified(run: _Run) -> None:
-    _value_iteration(run, _PARTIAL)
 
 
 def _howard(run: _Run) -> None:

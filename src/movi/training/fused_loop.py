@@ -261,7 +261,7 @@ class FusedLoop:
     def _placed(self, seeds: Sequence[Any]) -> list[Any]:
         """One tree for each program: programs on different devices run at the same time."""
         if self._vectorised:
-            return [_stacked(seeds)]
+            return [jax.tree.map(lambda *leaves: jnp.stack(leaves), *seeds)]
         devices = jax.local_devices()
         return [jax.device_put(own, devices[i % len(devices)]) for i, own in enumerate(seeds)]
 
@@ -299,7 +299,3 @@ def _fetched(ring: Transition, slots: jax.Array) -> Transition:
 
 def _without_ring(state: FusedState) -> tuple[Any, Any, Any]:
     return state.learner, state.environments, state.observation
-
-
-def _stacked(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)
