@@ -71,15 +71,10 @@ class Found(NamedTuple):
 Sweep = Callable[[Any, Aim, int, int], State]  # v, the aim, how many improvements, partial sweeps
 
 
-def check_method(method: str) -> None:
-    """A method is one of five."""
-    if method not in METHODS:
-        raise UserError(f"method: {method!r}, expected one of {', '.join(METHODS)}")
-
-
 def optimal(mdp: FiniteMDP, wanted: Aim, method: str = "auto") -> Found:
     """q* of one MDP by a method."""
-    check_method(method)
+    if method not in METHODS:
+        raise UserError(f"method: {method!r}, expected one of {', '.join(METHODS)}")
     run = _Run(mdp, wanted)
     if method == "auto":
         return _auto(run)
