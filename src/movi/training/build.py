@@ -65,9 +65,7 @@ class Overrides:
         """Whether a run is compiled end to end: a JAX-native environment, and nothing hosted."""
         hosted = self.make_environment is not None or self.replay is not None
         if isinstance(self.environment, JaxEnvironment) and hosted:
-            raise UserError(
-                "make_environment, replay: not with a JaxEnvironment, which is compiled"
-            )
+            raise UserError("make_environment, replay: not with a JaxEnvironment; it's compiled")
         jax_native = is_gymnax(config.env) and self.environment is None and not hosted
         return jax_native or isinstance(self.environment, JaxEnvironment)
 
