@@ -67,6 +67,10 @@ def test_while_runs_are_missing_nothing_is_decided_and_complete_games_are_told(
     assert titles[0].startswith("Asterix: +100 % [")
     assert titles[1] == "Breakout: not complete"
     assert "(1 of 2 games complete, 11 of 12 runs)" in figure.subtitle
+    bars = figures.improvements(evidence, "greedy")
+    assert bars is not None
+    assert (bars.games, bars.awaited) == (["Asterix"], ("Breakout",))
+    assert "Not complete yet: Breakout." in bars.caption
 
 
 def test_without_any_run_everything_is_still_asked(folder: Path) -> None:
@@ -268,6 +272,8 @@ def test_runs_of_no_matrix_are_named_and_left_out(folder: Path) -> None:
     [
         ('whole = ["7-more-seeds.toml"]', 'whole = ["x.toml"]', "whole: 'x.toml', expected some"),
         ('"1-momentum.toml"', '"absent.toml"', "absent.toml: cannot be read"),
+        ('"1-momentum.toml"', '"../x.toml"', "'../x.toml', expected the name of a file beside it"),
+        ('"published.csv"', '"/etc/passwd"', "'/etc/passwd', expected the name of a file"),
         ('published = "published.csv"', "", "no published, expected a text"),
     ],
 )
