@@ -34,7 +34,7 @@ def words(*verdicts: Verdict) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("gain", "word"), [(4.0, "Confirmed"), (-4.0, "Not confirmed"), (0.1, "Not decided")]
+    ("gain", "word"), [(4.0, "Confirmed"), (-4.0, "Contradicted"), (0.1, "Not decided")]
 )
 def test_c6_is_decided_by_the_interval_of_the_mean_greedy_improvement(
     folder: Path, gain: float, word: str
@@ -93,7 +93,7 @@ def test_c7_needs_an_interval_at_or_below_zero(folder: Path) -> None:
     dpp = claims.does_not_improve(evidence, "deep-dpp", "Deep DPP")
     assert words(sql, dpp, claims.fails(evidence)) == [
         "Confirmed",
-        "Not confirmed",
+        "Contradicted",
         "Not confirmed",
     ]
 
@@ -125,8 +125,8 @@ SLOPE = np.array([-1.0, 0, 0, 1])
     ("first", "last", "word"),
     [
         (-2.0, 2.0, "Confirmed"),
-        (2.0, 2.0, "Not confirmed"),
-        (-2.0, -2.0, "Not confirmed"),
+        (2.0, 2.0, "Contradicted"),
+        (-2.0, -2.0, "Contradicted"),
         (-0.5, 2.0, "Not decided"),
     ],
 )
@@ -146,7 +146,7 @@ def test_c8_compares_the_quarters_with_the_pooled_standard_error(
 
 @pytest.mark.parametrize(
     ("gain", "spread", "word"),
-    [(0.0, 0.02, "Confirmed"), (3.0, 0.02, "Not confirmed"), (0.0, 1.0, "Not decided")],
+    [(0.0, 0.02, "Confirmed"), (3.0, 0.02, "Contradicted"), (0.0, 1.0, "Not decided")],
 )
 def test_c9_wants_an_interval_around_zero_and_within_a_quarter(
     folder: Path, gain: float, spread: float, word: str

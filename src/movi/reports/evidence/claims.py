@@ -26,6 +26,8 @@ SAME = 0.25
 BETA_GAMES = ("Asterix", "Breakout")
 BETAS = ("momentum-dqn β=0.1", "momentum-dqn β=0.5", "momentum-dqn β=0.9")
 HEURISTIC = "momentum-dqn (heuristic)"
+CONTRADICTED = "Contradicted"
+"""By data that decide against a claim, as the plan has it; failing is only not confirmed."""
 WHERE = "judged here on MinAtar at 1,000,000 steps, by the area under the greedy curve"
 
 
@@ -55,7 +57,8 @@ def momentum_helps(evidence: Evidence) -> Verdict:
         "C6. “Momentum-DQN outperforms DQN on 16 games out of 20, with an average normalized "
         f"improvement of 45%” (Section 7.2, fig:auc); {WHERE}."
     )
-    return Verdict(claim, both(evidence, MOMENTUM, BASELINE), decided, missing(contrast))
+    seen = both(evidence, MOMENTUM, BASELINE)
+    return Verdict(claim, seen, decided, missing(contrast), CONTRADICTED)
 
 
 def does_not_improve(evidence: Evidence, label: str, name: str) -> Verdict:
@@ -68,7 +71,8 @@ def does_not_improve(evidence: Evidence, label: str, name: str) -> Verdict:
         f"C7. “both DSQL and DDPP underperform DQN on most of the games” (Section 7.2): {name} "
         f"does not improve on DQN; {WHERE}."
     )
-    return Verdict(claim, both(evidence, label, BASELINE), decided, missing(contrast))
+    seen = both(evidence, label, BASELINE)
+    return Verdict(claim, seen, decided, missing(contrast), CONTRADICTED)
 
 
 def fails(evidence: Evidence) -> Verdict:
@@ -116,7 +120,8 @@ def slower_and_higher(evidence: Evidence, game: str) -> Verdict:
         + f" (pooled standard error {short(_pooled(each[0], each[-1]))})"
         for when, each in (("first", early), ("last", late))
     )
-    return Verdict(claim, f"{game}, for β = 0.1, 0.5, 0.9: {words}.", decided)
+    seen = f"{game}, for β = 0.1, 0.5, 0.9: {words}."
+    return Verdict(claim, seen, decided, denied=CONTRADICTED)
 
 
 def _pooled(one: Array, other: Array) -> float:
@@ -149,7 +154,8 @@ def heuristic_does_as_well(evidence: Evidence) -> Verdict:
         "Asterix and Breakout at 1,000,000 steps, by the area under the greedy curve: its "
         "improvement has an interval that contains 0 and lies within ±25 %."
     )
-    return Verdict(claim, both(evidence, HEURISTIC, MOMENTUM), decided, missing(contrast))
+    seen = both(evidence, HEURISTIC, MOMENTUM)
+    return Verdict(claim, seen, decided, missing(contrast), CONTRADICTED)
 
 
 def _mean(contrast: Contrast) -> Estimate | None:
