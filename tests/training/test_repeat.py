@@ -38,7 +38,7 @@ pytestmark = pytest.mark.slow
 
 def resume(run: Path, source: Path) -> subprocess.Popen:
     """`movi resume` as a user starts it, in a process of its own, from the code in a directory."""
-    ours = ("XLA_FLAGS", "NPROC", "JAX_")
+    ours = ("XLA_FLAGS", "NPROC")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return subprocess.Popen(
         [sys.executable, "-m", "movi", "resume", str(run)],
