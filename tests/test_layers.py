@@ -14,6 +14,7 @@ import movi
 SOURCE = Path(movi.__file__).parent
 GROUND = {
     "arguments",
+    "arrays",
     "compilation",
     "errors",
     "files",

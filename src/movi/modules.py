@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from movi.errors import UserError
+from movi.errors import UserError, needing_agents
 
 
 def module_of(name: str, what: str) -> str:
@@ -61,6 +61,7 @@ def named(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
     def get(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        with needing_agents(f"{package}.{name}"):
+            return getattr(import_module(homes[name]), name)
 
     return get

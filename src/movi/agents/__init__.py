@@ -3,8 +3,9 @@
 Names are imported where they are first used: who only reads configs needs no networks.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from movi.modules import named
 
 if TYPE_CHECKING:
     from movi.agents.agent import Agent, load, save
@@ -50,8 +51,4 @@ __all__ = [
     "save",
 ]
 
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"movi.agents.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'movi.agents' has no attribute {name!r}")
+__getattr__ = named(__name__, {name: f"movi.agents.{home}" for name, home in _HOMES.items()})
