@@ -92,7 +92,7 @@ def test_the_page_of_licences_is_what_the_metadata_of_the_tested_versions_say():
 def test_every_extra_that_trains_includes_the_agents():
     extras = PROJECT["optional-dependencies"]
     including = {name for name, lines in extras.items() if "momentum-rl[agents]" in lines}
-    assert including == {"atari", "gymnax", "mujoco", "ray", "video"}
+    assert including == {"atari", "gymnax", "mujoco", "onnx", "ray", "video"}
     roots = {Requirement(line).name for line in extras["agents"]}
     assert roots == AGENTS  # distributions and modules have the same names
 
