@@ -18,7 +18,7 @@ from movi.errors import AGENTS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-WORDS = r"pip install ((?:-\S+ |\S+\.txt |\$\(\w+\) )*)('[^']*'|[^\s`),;]+)"
+WORDS = r"pip install ((?:-\S+ |\S+\.txt |\$(?:\(\w+\)|<) )*)('[^']*'|[^\s`),;]+)"
 
 
 def texts():
@@ -35,14 +35,14 @@ def test_every_pip_install_that_we_tell_people_means_this_distribution_and_an_ex
         for _, target in re.findall(WORDS, text):
             if target.startswith("-"):
                 continue
-            name, wanted = re.fullmatch(r"'?([\w.-]+)(?:\[(.*)\])?'?", target).groups()
-            assert name in (".", PROJECT["name"]), f"{file}: pip install {target}"
+            name, wanted = re.fullmatch(r"'?([\w.{}-]+)(?:\[(.*)\])?'?", target).groups()
+            assert name in (".", PROJECT["name"], "{DISTRIBUTION}"), f"{file}: pip install {target}"
             asked = set((wanted or "").split(",")) - {""}
-            assert asked <= extras | {"{extra}"}, f"{file}: pip install {target}"
+            assert asked <= extras | {"{extra}", "{together}"}, f"{file}: pip install {target}"
             found.append(target)
         assert "'movi[" not in text, f"{file}: an extra of the other package"
     assert "'.[atari]'" in found
-    assert "'momentum-rl[{extra}]'" in found
+    assert "'momentum-rl[{together}]'" in found
 
 
 def ranges():

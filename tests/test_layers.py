@@ -16,6 +16,7 @@ GROUND = {
     "arguments",
     "arrays",
     "compilation",
+    "doctor",
     "errors",
     "files",
     "games",

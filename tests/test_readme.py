@@ -3,11 +3,9 @@
 import doctest
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
-import pytest
+from movi.cli import main
 
 README = Path(__file__).parents[1] / "README.md"
 CONSOLE = re.findall(r"```console\n(.*?)```", README.read_text(), re.DOTALL)
@@ -26,23 +24,14 @@ def test_the_python_of_the_tour_gives_what_it_shows():
     assert result.failed == 0
 
 
-@pytest.fixture(scope="module")
-def directory(tmp_path_factory):
-    return tmp_path_factory.mktemp("tour")
-
-
-def test_the_commands_of_the_tour_print_what_it_shows(directory):
+def test_the_commands_of_the_tour_print_what_it_shows(tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
     assert len(STEPS) >= 4
     for command, expected in STEPS:
         words = shlex.split(command)
         assert words[0] == "movi"
-        done = subprocess.run(
-            [sys.executable, "-m", "movi", *words[1:]],
-            cwd=directory,
-            capture_output=True,
-            text=True,
-            timeout=300,
-        )
-        assert done.returncode == 0, done.stderr
+        status = main(words[1:])
+        said = capfd.readouterr()
+        assert status == 0, said.err
         pattern = ".*".join(map(re.escape, expected.strip().split("…")))
-        assert re.fullmatch(pattern, done.stdout.strip(), re.DOTALL), (command, done.stdout)
+        assert re.fullmatch(pattern, said.out.strip(), re.DOTALL), (command, said.out)
