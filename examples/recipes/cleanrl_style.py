@@ -26,6 +26,7 @@ class Args:
     seed: int = 1
     total_timesteps: int = 50_000
     learning_rate: float = 1e-3
+    adam_epsilon: float = 3e-4
     buffer_size: int = 50_000
     gamma: float = 0.99
     target_network_frequency: int = 200
@@ -119,7 +120,7 @@ def main(args: Args) -> float:
     parameters = [*q_network.parameters(), *h_network.parameters()]
     acting = h_network
     # END
-    optimizer = torch.optim.Adam(parameters, lr=args.learning_rate)
+    optimizer = torch.optim.Adam(parameters, lr=args.learning_rate, eps=args.adam_epsilon)
     replay = ReplayBuffer(args.buffer_size, shape, args.seed)
 
     observation, _ = env.reset(seed=args.seed)

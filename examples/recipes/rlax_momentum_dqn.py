@@ -80,7 +80,7 @@ def loss(params, lagged, batch, beta):
     return jnp.mean(q_error**2) + jnp.mean(h_error**2)  # MOMENTUM: the second term
 
 
-optimiser = optax.adam(1e-3)
+optimiser = optax.adam(1e-3, eps=3e-4)
 
 
 @jax.jit

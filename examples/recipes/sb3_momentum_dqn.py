@@ -126,6 +126,7 @@ def main(total_timesteps: int = 50_000, seed: int = 1, episodes: int = 20) -> fl
         train_freq=2,
         target_update_interval=200,
         exploration_fraction=0.2,
+        policy_kwargs={"optimizer_kwargs": {"eps": 3e-4}},
         seed=seed,
         device="cpu",
     )

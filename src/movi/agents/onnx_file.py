@@ -172,6 +172,7 @@ def _features(graph: Graph, torso: nn.Module, params: Any, space: ObservationSpa
     x = _encoded(graph, space)
     if isinstance(torso, MLP):
         return _mlp(graph, graph.flat(x), params, len(torso.hidden))
+    strides: tuple[int, ...]
     if isinstance(torso, Nature):
         strides, padding = (4, 2, 1), torso.padding
     elif isinstance(torso, MinAtar):
