@@ -24,21 +24,21 @@ class Args:
 
     env_id: str = "CartPole-v1"
     seed: int = 1
-    total_timesteps: int = 50_000
+    total_timesteps: int = 100_000
     learning_rate: float = 1e-3
     adam_epsilon: float = 3e-4
-    buffer_size: int = 50_000
+    buffer_size: int = 100_000
     gamma: float = 0.99
     target_network_frequency: int = 200
     batch_size: int = 128
     start_e: float = 1.0
     end_e: float = 0.05
-    exploration_fraction: float = 0.2
+    exploration_fraction: float = 0.1
     learning_starts: int = 1_000
     train_frequency: int = 2
     evaluation_episodes: int = 20
     # MOMENTUM: β = n / (n + 1), with n = step // κ (Section 5 of the paper).
-    kappa: int = 2_500
+    kappa: int = 5_000
     # END
 
 

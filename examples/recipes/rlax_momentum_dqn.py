@@ -16,7 +16,7 @@ import numpy as np
 import optax
 import rlax
 
-GAMMA, KAPPA, BATCH, SYNC, STARTS, EVERY = 0.99, 2_500, 128, 200, 1_000, 2
+GAMMA, KAPPA, BATCH, SYNC, STARTS, EVERY = 0.99, 5_000, 128, 200, 1_000, 2
 
 
 class Params(NamedTuple):
@@ -110,7 +110,7 @@ def evaluate(params, env_id, episodes, seed):
     return float(np.mean(returns))
 
 
-def main(total_timesteps=50_000, seed=1, env_id="CartPole-v1", episodes=20):
+def main(total_timesteps=100_000, seed=1, env_id="CartPole-v1", episodes=20):
     """Trains, and plays; the mean return."""
     random, env = np.random.default_rng(seed), gym.make(env_id)
     shape, actions = env.observation_space.shape, int(env.action_space.n)
@@ -126,7 +126,7 @@ def main(total_timesteps=50_000, seed=1, env_id="CartPole-v1", episodes=20):
     }
     observation, _ = env.reset(seed=seed)
     for step in range(total_timesteps):
-        epsilon = max(0.05, 1 - 0.95 * step / (0.2 * total_timesteps))
+        epsilon = max(0.05, 1 - 0.95 * step / (0.1 * total_timesteps))
         explores = random.random() < epsilon
         action = random.integers(actions) if explores else int(act(params, observation))
         next_observation, reward, terminated, truncated, _ = env.step(action)
@@ -146,7 +146,7 @@ def main(total_timesteps=50_000, seed=1, env_id="CartPole-v1", episodes=20):
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--total-timesteps", type=int, default=50_000)
+    parser.add_argument("--total-timesteps", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     print(main(given.total_timesteps, given.seed))

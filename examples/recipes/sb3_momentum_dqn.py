@@ -2,8 +2,8 @@
 
     python sb3_momentum_dqn.py --seed 1
 
-    model = MomentumDQN(MomentumPolicy, "CartPole-v1", kappa=2_500)
-    model.learn(50_000)
+    model = MomentumDQN(MomentumPolicy, "CartPole-v1", kappa=5_000)
+    model.learn(100_000)
 
 It differs from its host in four places, each marked MOMENTUM: a second network H with its lagged
 copy, which acts; the lagged copy follows with Q's; the targets; the loss.
@@ -65,7 +65,7 @@ def targets(h, next_q, next_h, actions, rewards, discounts, beta):
 class MomentumDQN(DQN):
     """DQN whose policy is read from the average of its values."""
 
-    def __init__(self, *args: Any, kappa: int = 2_500, **options: Any) -> None:
+    def __init__(self, *args: Any, kappa: int = 5_000, **options: Any) -> None:
         """κ: environment steps between two changes of β = n / (n + 1), n = step // κ."""
         self.kappa = kappa
         super().__init__(*args, **options)
@@ -112,20 +112,20 @@ class MomentumDQN(DQN):
         self.logger.record("train/beta", beta)
 
 
-def main(total_timesteps: int = 50_000, seed: int = 1, episodes: int = 20) -> float:
+def main(total_timesteps: int = 100_000, seed: int = 1, episodes: int = 20) -> float:
     """Trains on CartPole, and plays; the mean return."""
     torch.set_num_threads(1)  # the networks are small
     model = MomentumDQN(
         MomentumPolicy,
         "CartPole-v1",
-        kappa=2_500,
+        kappa=5_000,
         learning_rate=1e-3,
-        buffer_size=50_000,
+        buffer_size=100_000,
         learning_starts=1_000,
         batch_size=128,
         train_freq=2,
         target_update_interval=200,
-        exploration_fraction=0.2,
+        exploration_fraction=0.1,
         policy_kwargs={"optimizer_kwargs": {"eps": 3e-4}},
         seed=seed,
         device="cpu",
@@ -137,7 +137,7 @@ def main(total_timesteps: int = 50_000, seed: int = 1, episodes: int = 20) -> fl
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--total-timesteps", type=int, default=50_000)
+    parser.add_argument("--total-timesteps", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()
     print(main(given.total_timesteps, given.seed))

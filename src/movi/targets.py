@@ -36,8 +36,8 @@ def greedy_value(next_values: Values) -> Array:
 
 def two_greedy_values(next_values: Values) -> tuple[Array, Array]:
     """(max_a q¹(s', a), max_a q²(s', a)): the newest copy and the one before."""
-    newest, before = next_values["q"][0], next_values["q"][1]
-    return library(newest).max(newest), library(before).max(before)
+    q = next_values["q"]
+    return library(q).max(q[0]), library(q).max(q[1])
 
 
 # What is made of it ------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ def test_a_recipe_in_pytorch_learns_cartpole(name, tmp_path):
 
 @pytest.mark.slow
 def test_the_recipe_for_rlax_learns_cartpole():
-    learned = partial(recipe(RECIPES / "rlax_momentum_dqn.py").main, 50_000)
+    learned = partial(recipe(RECIPES / "rlax_momentum_dqn.py").main, 100_000)
     assert any(learned(seed) >= LEARNED for seed in (1, 2))
 
 
