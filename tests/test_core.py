@@ -16,7 +16,7 @@ WITHOUT = f"""
 import sys
 class Without:
     def find_spec(self, name, path=None, target=None):
-        if name.partition(".")[0] in {set(AGENTS) | {"chex", "orbax", "tensorstore"}!r}:
+        if name.partition(".")[0] in {set(AGENTS) | {"orbax", "tensorstore"}!r}:
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Without())
 """

@@ -45,7 +45,7 @@ STAIRS = {
     "agents": {"targets", "schedules"},
     "envs": set(),
     "replay": set(),
-    "runs": {"agents"},
+    "runs": {"agents"},  # a config holds the options of its algorithm
     "training": {"agents", "envs", "replay", "runs"},
     "sweeps": {"training"},
     "reports": {"runs", "planning"},

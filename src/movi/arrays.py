@@ -1,11 +1,11 @@
-"""Arrays of JAX, NumPy or PyTorch, for what is written once for all three: the targets.
+"""Arrays of JAX, NumPy or PyTorch, for what is written once for them: the targets for all three.
 
 Functions are those of the array API standard, under the names that the three have in common. None
 of the libraries is imported before an array of it is seen.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from jax import Array as Array
 else:
     Array = Any  # of any of the three
+
+AnyArray = TypeVar("AnyArray", np.ndarray, "Array")
+"""NumPy's or JAX's: in one call, all of them one or the other."""
 
 
 def library(x: Any) -> Any:
