@@ -187,10 +187,11 @@ def test_help_documents_every_option(call, words):
     done = call(*words.split(), "--help")
     assert done.returncode == 0
     text = done.stdout
-    positional = {"file", "directory", "algorithm", "run", "name", "source", "target", "solution"}
-    for name in set(command(words).__dataclass_fields__) - positional - {"options"}:
+    fields = set(command(words).__dataclass_fields__)
+    positional = {"file", "directory", "algorithm", "run", "runs", "name", "source", "target"}
+    for name in fields - positional - {"solution", "options"}:
         assert f"--{name.replace('_', '-')}" in text
-    assert "(default" in text or "(required)" in text
+    assert "(default" in text or "(required)" in text or not fields
 
 
 def test_the_version_is_the_packages():
@@ -207,3 +208,17 @@ def test_a_small_comparison_ends_in_a_page(call, tmp_path):
     done = call("report", out)
     assert done.returncode == 0, done.stderr
     assert "<svg" in (out / "report.html").read_text()
+
+
+def test_without_the_extra_report_figures_are_left_out_and_that_is_said_first(
+    tmp_path, monkeypatch, capsys
+):
+    from movi.reports.drawing import figure
+
+    monkeypatch.setattr(figure, "find_spec", lambda name: None)
+    words = ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", str(tmp_path)]
+    assert main(["garnets", "bounds", *words]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("figures      left out: report needs the extra `report`: pip install")
+    assert last == f"written      {tmp_path / 'bounds.csv'}"
+    assert not (tmp_path / "figures").exists()

@@ -50,8 +50,8 @@ class Config:
     """Where the other fields' defaults come from: control (small environments), paper (Dopamine's
     DQN of 2019, the paper's baseline), modern (Adam and squared error), c51 and munchausen
     (their published optimisers), minatar (the DQN of MinAtar's authors), minatar-published (a
-    published study's, with greedy evaluations), sac and sac-cleanrl (soft actor-critic's). Compare
-    algorithms within one preset."""
+    published study's, with greedy evaluations), sac and sac-cleanrl (soft actor-critic's),
+    c51-cleanrl (CleanRL's for CartPole). Compare algorithms within one preset."""
     seed: int = _setting(0, of="run", least=0)
     """Seeds everything that is random in the run."""
     steps: int = _setting(100_000, least=1)
@@ -187,6 +187,24 @@ class Config:
     def iterations(self) -> int:
         """Rows of metrics of a run that has ended."""
         return math.ceil(self.steps / self.iteration_steps)
+
+    @property
+    def iteration_ends(self) -> list[int]:
+        """The agent steps at which iterations end."""
+        every = self.iteration_steps
+        return [min((i + 1) * every, self.steps) for i in range(self.iterations)]
+
+    def evaluates_at(self, step: int) -> bool:
+        """Whether the run is evaluated at this step, the end of an iteration.
+
+        >>> config = Config("dqn", "CartPole-v1", steps=310, iteration_steps=40, evaluate_every=100)
+        >>> [step for step in config.iteration_ends if config.evaluates_at(step)]
+        [120, 200, 310]
+        """
+        before = (step - 1) // self.iteration_steps * self.iteration_steps
+        return bool(self.evaluate_every) and (
+            step // self.evaluate_every > before // self.evaluate_every
+        )
 
     @property
     def beta_of(self) -> Schedule | None:

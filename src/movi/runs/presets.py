@@ -12,6 +12,7 @@ steps instead of every step and the ``paper`` preset's optimiser, loss and share
 evaluations during the run.
 ``sac``: stable-baselines3's and SBX's for soft actor-critic; ε is 1 while they act at random, then
 0. ``sac-cleanrl``: CleanRL's, but for the actor, which it moves twice every second update.
+``c51-cleanrl``: CleanRL's C51 on CartPole, of which it publishes scores.
 """
 
 from collections.abc import Mapping
@@ -82,6 +83,23 @@ _MINATAR_PUBLISHED = {
     "optimiser": "adam",
     "optimiser_epsilon": 1e-8,
 }
+_C51_CLEANRL = {
+    "steps": 500_000,
+    "iteration_steps": 25_000,
+    "save_every": 50_000,
+    "checkpoint_every": 50_000,
+    "replay_capacity": 10_000,
+    "learning_starts": 9_999,  # from the 10,000th on: the replay holds no more
+    "batch_size": 128,
+    "update_period": 10,
+    "sync_period": 500,
+    "epsilon_warmup": 0,
+    "epsilon_decay": 250_000,
+    "epsilon_final": 0.05,
+    "hidden": (120, 84),
+    "learning_rate": 2.5e-4,
+    "optimiser_epsilon": 0.01 / 128,
+}
 _SAC = {
     "replay_capacity": 1_000_000,
     "learning_starts": 100,
@@ -121,6 +139,7 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
     "minatar-published": _MINATAR_PUBLISHED,
     "sac": _SAC,
     "sac-cleanrl": _SAC_CLEANRL,
+    "c51-cleanrl": _C51_CLEANRL,
 }
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
     {name: MappingProxyType({"preset": name, **own}) for name, own in _FIELDS.items()}
@@ -128,6 +147,7 @@ PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
 
 _SUPPORTS: Mapping[str, Mapping[str, Any]] = {
     "control": {"atoms": 201, "v_min": -100.0, "v_max": 100.0},
+    "c51-cleanrl": {"atoms": 101, "v_min": -100.0, "v_max": 100.0},
     "minatar": {"v_min": -100.0, "v_max": 100.0},
     "minatar-published": {"v_min": -100.0, "v_max": 100.0},
     "sac-cleanrl": {
