@@ -55,7 +55,7 @@ def options_of(which: "str | Options") -> Options:
 
 
 def _read(text: str) -> Any:
-    """A number if it is one, nothing for none, or else the text."""
+    """A number if it is one, None for none, else the text."""
     if text.lower() == "none":
         return None
     for kind in (int, float):
@@ -73,12 +73,12 @@ def label(which: "str | Algorithm | Options") -> str:
     own = options_of(which)
     name = next(name for name, kind in SCHEMES.items() if kind is type(own))
     changed = [field for field in fields(own) if getattr(own, field.name) != field.default]
-    values = {_WRITTEN.get(field.name, field.name): getattr(own, field.name) for field in changed}
-    return ":".join([name, *(f"{key}={_written(value)}" for key, value in values.items())])
-
-
-def _written(value: Any) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value).lower()
+    parts = [name]
+    for field in changed:
+        value = getattr(own, field.name)
+        text = f"{value:.12g}" if isinstance(value, float) else str(value).lower()
+        parts.append(f"{_WRITTEN.get(field.name, field.name)}={text}")
+    return ":".join(parts)
 
 
 def scheme(which: "str | Algorithm | Options", beta: Schedule | None = None) -> Scheme:
