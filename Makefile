@@ -17,7 +17,7 @@ REFERENCE ?=
 help:
 	@echo "make reproduce  the paper's experiments, into $(RESULTS)/ (a page and figures)"
 	@echo "make evidence   the page and figures of the committed runs, and the numbers of docs/evidence.md"
-	@echo "make test       lint, types and the test suite (about 12 minutes on two cores)"
+	@echo "make test       lint, types and the test suite (about 8 minutes on two cores)"
 	@echo "make test-portable  the numeric tests as other processors would run them"
 	@echo "make test-newest    make test with $(NEWEST) and the newest versions of everything"
 	@echo "make test-slow  what takes longer"
