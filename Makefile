@@ -9,7 +9,7 @@ WORKERS ?= 2
 CONSTRAINTS ?= -c constraints.txt
 NEWEST ?= python3.13
 
-.PHONY: help setup reproduce test test-portable test-newest test-slow bench lint clean
+.PHONY: help setup reproduce test test-portable test-newest test-slow docs bench lint clean
 
 help:
 	@echo "make reproduce  the paper's experiments, into $(RESULTS)/ (a page and figures)"
@@ -17,6 +17,7 @@ help:
 	@echo "make test-portable  the numeric tests as other processors would run them"
 	@echo "make test-newest    make test with $(NEWEST) and the newest versions of everything"
 	@echo "make test-slow  what takes longer"
+	@echo "make docs       the site, into site/: open site/index.html"
 	@echo "make bench      this project and its peers, side by side"
 	@echo "make clean      remove what make created"
 
@@ -53,10 +54,20 @@ test-newest:
 test-slow: $(READY)
 	$(BIN)/python -m pytest -m slow
 
+# The site's tools are in an environment of their own, beside the package and what its notebooks need.
+.venv-docs/.ready: pyproject.toml constraints.txt constraints-docs.txt
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -c constraints-docs.txt -e '.[gymnax,report,docs]'
+	@touch $@
+
+docs: .venv-docs/.ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --clean --quiet
+	@echo "site/index.html"
+
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py --out $(RESULTS)/bench.json
 
 clean:
-	rm -rf $(VENV) .venv-newest .venv-bench .venv-sb3 $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-bench .venv-docs .venv-sb3 site $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	find src -name '*.egg-info' -type d -prune -exec rm -rf {} +

@@ -1,8 +1,11 @@
 import os
 import tempfile
+from collections.abc import Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.browser import Browser
 
 # Workers share the cores, so that each has one thread of XLA; and most of their time is compiling.
 # LLVM's first level takes three quarters of the time, and one piece for that one thread, instead of
@@ -53,3 +56,18 @@ def _compiled_once(tmp_path_factory):
     yield
     for name, value in before.items():
         jax.config.update(name, value)
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Browser:
+    chromium.javascript(True)
+    chromium.prefer("light")
+    chromium.size(1200, 900)
+    return chromium

@@ -45,7 +45,8 @@ def test_every_pip_install_that_we_tell_people_means_this_distribution_and_an_ex
 
 def ranges():
     """Every requirement of users, by the name of the distribution."""
-    extras = {k: v for k, v in PROJECT["optional-dependencies"].items() if k != "dev"}
+    ours = ("dev", "docs")
+    extras = {k: v for k, v in PROJECT["optional-dependencies"].items() if k not in ours}
     lines = [*PROJECT["dependencies"], *(line for some in extras.values() for line in some)]
     return [Requirement(line) for line in lines]
 
