@@ -431,7 +431,9 @@ OPTIONS = {
     "export": "unknown",
     "sweep": "out scale workers ray cpus gpus trust",
     "status": "every",
+    "compare": "unknown",
     "report": "out reference game format",
+    "doctor": "unknown",
 }
 assert OPTIONS.keys() == COMMANDS.keys()
 BASES = {
@@ -454,7 +456,9 @@ BASES = {
     "export": ["agent.safetensors", "out/agent.safetensors"],
     "sweep": ["mine.toml", "--dry-run", "--out", "out/sweep"],
     "status": ["sweep"],
+    "compare": ["sweep"],
     "report": ["results", "--out", "out/report.html"],
+    "doctor": [],
 }
 
 

@@ -15,6 +15,7 @@ SOURCE = Path(movi.__file__).parent
 GROUND = {
     "arguments",
     "compilation",
+    "doctor",
     "errors",
     "files",
     "games",

@@ -148,7 +148,9 @@ LONG = {
     "export": ["agent.safetensors", "again.safetensors"],
     "sweep": ["minatar", "--scale", "quick", "--out", "sweep"],
     "status": ["run", "--watch"],
+    "compare": ["run"],
     "report": ["run"],
+    "doctor": [],
 }
 assert LONG.keys() == COMMANDS.keys()
 

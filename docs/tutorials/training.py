@@ -2,7 +2,7 @@
 # # Train, stop, resume, compare
 #
 # DQN and Momentum-DQN on MinAtar's Breakout: two algorithms, three seeds each, in a few minutes. On the way we
-# kill a run in the middle and resume it, and see that nothing has changed. The runs are short, 20,000 steps
+# kill a run in the middle and resume it, and see that nothing has changed. The runs are short, 8,000 steps
 # instead of a million, so the numbers at the end show how to compare, and decide nothing.
 
 # %%
@@ -20,7 +20,7 @@ import numpy as np
 
 alt.renderers.enable("svg")
 runs = Path(tempfile.mkdtemp())
-STEPS = "--steps 20000 --iteration-steps 2000 --epsilon-decay 8000 --learning-starts 1000"
+STEPS = "--steps 8000 --iteration-steps 1000 --epsilon-decay 4000 --learning-starts 1000"
 
 
 def shell(command):
@@ -58,7 +58,7 @@ for path in sorted((runs / "dqn" / "seed-0").iterdir()):
 # %%
 command = (
     f"movi train dqn --env MinAtar/Breakout --preset minatar --seed 0 --out stopped {STEPS} "
-    "--evaluation-episodes 20 --checkpoint-every 4000"
+    "--evaluation-episodes 20 --checkpoint-every 2000"
 )
 words = [sys.executable, "-m", *shlex.split(command)]
 process = subprocess.Popen(words, cwd=runs, stderr=subprocess.PIPE, text=True)
@@ -78,7 +78,7 @@ shell("movi resume stopped")
 # single runs only to rounding; so we compare with another single run.)
 
 # %%
-shell(command.removesuffix(" --checkpoint-every 4000").replace("--out stopped", "--out whole"))
+shell(command.removesuffix(" --checkpoint-every 2000").replace("--out stopped", "--out whole"))
 stopped, whole = ((runs / name / "metrics.jsonl").read_bytes() for name in ("stopped", "whole"))
 assert stopped == whole
 len(stopped), stopped == whole

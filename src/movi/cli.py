@@ -35,7 +35,9 @@ COMMANDS = {
     "export": "movi.training.commands:Export",
     "sweep": "movi.sweeps.commands:RunSweep",
     "status": "movi.sweeps.commands:ShowStatus",
+    "compare": "movi.reports.commands:Compare",
     "report": "movi.reports.commands:Report",
+    "doctor": "movi.doctor:Doctor",
 }
 
 

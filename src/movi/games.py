@@ -1,4 +1,4 @@
-"""The games of the paper's Atari experiments."""
+"""The games of the paper's Atari experiments, and MinAtar's."""
 
 GAMES = (
     "Amidar",
@@ -26,3 +26,6 @@ GAMES = (
 
 BETA_GAMES = ("Asterix", "Zaxxon")
 """The games of the appendix's study of β (fig:beta)."""
+
+MINATAR = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
+"""The games of Young and Tian, 2019."""

@@ -1,4 +1,4 @@
-"""How much memory and disk there is, asked before it is taken."""
+"""How much memory and disk there is, asked before it is taken; and how many cores."""
 
 import os
 import shutil
@@ -35,6 +35,11 @@ def available_memory() -> int:
     except (OSError, ValueError):
         pass
     return max(limit, 0)
+
+
+def usable_cores() -> int:
+    """The cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def require(name: str, *, memory: int = 0, disk: int = 0, directory: Path | None = None) -> None:

@@ -45,9 +45,10 @@ class OneHotLinear(nn.Module):
         return found if self.begin else found[..., 0]
 
 
-def samples():
-    """One s' per (s, a) and iteration, [K, S, A], of a Garnet."""
+def samples(scale=1.0):
+    """One s' per (s, a) and iteration, [K, S, A], of a Garnet with rewards of this scale."""
     mdp = movi.garnet(STATES, ACTIONS, 4, discount=GAMMA, seed=1)
+    mdp = movi.FiniteMDP(mdp.successors, mdp.probabilities, scale * mdp.rewards, GAMMA)
     rng = np.random.default_rng(1)
     u = rng.random((ITERATIONS, STATES, ACTIONS, 1))
     index = (u > np.cumsum(mdp.probabilities, axis=-1)[None, ..., :-1]).sum(-1)
@@ -67,6 +68,23 @@ def onto_targets(pairs):
             return jnp.log(jnp.maximum(y, 1e-30)) - logits
 
         return jax.tree.map(change, gradients, params), state
+
+    return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
+
+
+def quantiles_onto_targets(pairs, quantiles):
+    """Moves a table of quantiles onto targets that are certain and at most 1 away.
+
+    The gradient by the quantile at the level τ is then −w (y − θ)/B, with w = τ below the target
+    and 1 − τ above it.
+    """
+    levels = (np.arange(quantiles) + 0.5) / quantiles
+
+    def update(gradients, state, params):
+        def change(g):
+            return -pairs * g / jnp.where(g < 0, levels, 1 - levels)
+
+        return jax.tree.map(change, gradients), state
 
     return optax.GradientTransformation(lambda params: optax.EmptyState(), update)
 
@@ -98,9 +116,23 @@ def test_a_one_hot_learner_of_distributions_is_the_tabular_categorical_scheme(na
     assert spread.max() < 0.9  # no atom has it all
 
 
-def compare(algorithm, network, optimiser, iterations, check):
+@pytest.mark.parametrize("name", ["qr-dqn", "momentum-qr-dqn"])
+def test_a_one_hot_learner_of_quantiles_is_the_tabular_quantile_scheme(name):
+    # With one successor at a time from a certain 0 on, every target is certain.
+    algorithm = options_of(name, {"quantiles": 5}).algorithm()
+    moves = quantiles_onto_targets(STATES * ACTIONS, 5)
+
+    def check(found, expected):
+        assert expected.shape == (STATES, ACTIONS, 5)
+        np.testing.assert_allclose(found, expected, rtol=2e-5, atol=2e-5)
+
+    tables = compare(algorithm, OneHotLinear((0.0,) * 5), moves, ITERATIONS, check, scale=0.02)
+    assert 0.05 < np.abs(tables["q"][0]).max() < 0.5  # so that no step was longer than 1
+
+
+def compare(algorithm, network, optimiser, iterations, check, scale=1.0):
     """Both, iteration by iteration; the tables in the end."""
-    mdp, successors = samples()
+    mdp, successors = samples(scale)
     pairs = STATES * ACTIONS
     scheme = Scheme(algorithm, Mean())
     learner = make_learner(

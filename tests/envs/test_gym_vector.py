@@ -215,3 +215,11 @@ def test_an_unknown_environment_is_one_line():
     with pytest.raises(UserError, match=r"NoSuchEnv-v3") as error:
         make_gymnasium("NoSuchEnv-v3")
     assert "\n" not in str(error.value)
+
+
+def test_gymnasiums_warnings_are_given_once_and_without_colours():
+    with pytest.warns(DeprecationWarning, match="out of date") as said:
+        make_gymnasium("CartPole-v0").close()
+    lines = [str(one.message) for one in said]
+    assert len(lines) == 1
+    assert "\x1b" not in lines[0]

@@ -10,7 +10,7 @@ middle, within iteration n/2: it keeps the first half of the curve.
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -56,6 +56,7 @@ def write_run(
     status: str = "finished",
     step: int | None = None,
     evaluation: float | None = None,
+    greedy: Sequence[float] = (),
 ) -> Path:
     """A run directory as ``movi train`` leaves it, with the fields that reports read."""
     path.mkdir(parents=True)
@@ -77,7 +78,20 @@ def write_run(
     if evaluation is not None:
         played = {"mean": evaluation, "std": 0.0, "returns": [evaluation] * 2, "lengths": [9, 9]}
         (path / "evaluation.json").write_text(json.dumps({"episodes": 2, **played}))
+    if len(greedy):
+        due = [step for step in config.iteration_ends if config.evaluates_at(step)]
+        write_evaluations(path, dict(zip(due, greedy)))
     return path
+
+
+def write_evaluations(run: Path, means: Mapping[int, float]) -> None:
+    """``evaluations.jsonl``, by agent step."""
+    rows = [
+        {"step": step, "episodes": 1, "mean": float(x), "std": 0, "returns": [x], "lengths": [1]}
+        for step, x in means.items()
+    ]
+    text = "".join(json.dumps(row) + "\n" for row in rows)
+    (run / "evaluations.jsonl").write_text(text)
 
 
 def atari_config(algorithm: str, game: str, seed: int, iterations: int = ITERATIONS) -> Config:

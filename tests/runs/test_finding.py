@@ -24,7 +24,7 @@ def test_a_finished_run_is_read(tmp_path: Path) -> None:
     path = synthetic.write_run(tmp_path / "run", CONFIG, scores, evaluation=7.5)
     run, odd = read_run(path)
     assert (run.config, run.state, run.evaluation, odd) == (CONFIG, "finished", 7.5, "")
-    np.testing.assert_array_equal(run.scores, [1, math.nan, 3, 4, 5])
+    np.testing.assert_array_equal(run.training.scores, [1, math.nan, 3, 4, 5])
     assert run.diverged_at is None
 
 
@@ -33,13 +33,58 @@ def test_a_diverged_run_knows_the_iteration_that_it_did_not_complete(tmp_path: P
         path = tmp_path / str(step)
         synthetic.write_run(path, CONFIG, [1.0, 2.0, 3.0], status="diverged", step=step)
         run, _ = read_run(path)
-        assert (run.state, run.diverged_at, run.diverged_in) == ("diverged", step, iteration)
+        assert (run.state, run.diverged_at, run.training.diverged_in) == (
+            "diverged",
+            step,
+            iteration,
+        )
+
+
+EVALUATED = replace(CONFIG, evaluate_every=1_500)
+"""Iterations end at 1,000, 2,000, 3,000, 4,000 and 4,500; due are 2,000, 3,000 and 4,500."""
+
+
+def test_evaluations_during_a_run_are_a_curve_of_their_own(tmp_path: Path) -> None:
+    path = synthetic.write_run(tmp_path / "run", EVALUATED, [1.0] * 5, greedy=[7.0, 8.0, 9.0])
+    run, odd = read_run(path)
+    assert odd == ""
+    assert run.greedy is not None
+    assert run.greedy.steps.tolist() == [2_000, 3_000, 4_500]
+    assert run.greedy.scores.tolist() == [7, 8, 9]
+    assert run.training.steps.tolist() == [1_000, 2_000, 3_000, 4_000, 4_500]
+    assert run.training.scores.tolist() == [1] * 5
+    without, _ = read_run(synthetic.write_run(tmp_path / "without", CONFIG, [1.0] * 5))
+    assert without.greedy is None
+
+
+def test_a_lost_evaluation_has_no_score_and_one_that_was_not_due_is_named(tmp_path: Path) -> None:
+    path = synthetic.write_run(tmp_path / "run", EVALUATED, [1.0] * 5)
+    synthetic.write_evaluations(path, {2_000: 7.0, 2_500: 100.0, 4_500: 9.0})
+    run, odd = read_run(path)
+    assert run.greedy is not None
+    np.testing.assert_array_equal(run.greedy.scores, [7, math.nan, 9])
+    assert odd == f"{path}/evaluations.jsonl: step 2500, at which no evaluation was due"
+    (path / "evaluations.jsonl").write_text('{"step": 2000}\n{}\n')
+    run, odd = read_run(path)
+    assert run.greedy is None
+    assert "evaluations.jsonl: line 1" in odd
+
+
+def test_a_diverged_run_knows_the_evaluation_that_it_did_not_reach(tmp_path: Path) -> None:
+    for step, point in ((1, 0), (2_000, 0), (2_001, 1), (4_000, 2)):
+        path = tmp_path / str(step)
+        synthetic.write_run(
+            path, EVALUATED, [1.0] * 4, status="diverged", step=step, greedy=[5.0, 6.0]
+        )
+        run, _ = read_run(path)
+        assert run.greedy is not None
+        assert run.greedy.diverged_in == point
 
 
 @pytest.mark.parametrize("status", ["running", "failed", "interrupted"])
 def test_a_run_that_has_not_ended_is_unfinished(status: str, tmp_path: Path) -> None:
     run, odd = read_run(synthetic.write_run(tmp_path / "run", CONFIG, [1.0, 2.0], status=status))
-    assert (run.state, run.scores.size, odd) == ("unfinished", 2, "")
+    assert (run.state, run.training.scores.size, odd) == ("unfinished", 2, "")
 
 
 def test_a_last_line_in_the_making_is_left_out(tmp_path: Path) -> None:
@@ -47,7 +92,7 @@ def test_a_last_line_in_the_making_is_left_out(tmp_path: Path) -> None:
     text = (path / "metrics.jsonl").read_text()
     (path / "metrics.jsonl").write_text(text[:-20])
     run, odd = read_run(path)
-    assert run.scores.tolist() == [1, 2]
+    assert run.training.scores.tolist() == [1, 2]
     assert odd == ""
 
 
@@ -187,4 +232,8 @@ def test_the_committed_evidence_is_read_run_by_run() -> None:
     files = sorted(folder.glob("runs/*/*/seed-*/config.json"))
     assert [run.path / "config.json" for run in found.runs] == files
     for run in found.runs:  # of format 2, with the options of all algorithms among the fields
-        assert (run.state, run.label, run.scores.size) == ("finished", run.config.algorithm, 20)
+        assert (run.state, run.label, run.training.scores.size) == (
+            "finished",
+            run.config.algorithm,
+            20,
+        )

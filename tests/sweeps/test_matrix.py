@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from movi.errors import UserError
 from movi.games import GAMES
+from movi.runs.config import Config
 from movi.runs.presets import preset_fields
 from movi.runs.sweep import difference, slug
 from movi.sweeps.jobs import jobs_of
@@ -271,3 +272,10 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
     ]:
         with pytest.raises(UserError, match=says):
             read_sweep_file(tmp_path / name)
+
+
+def test_too_many_runs_are_refused_before_any_is_made(monkeypatch):
+    monkeypatch.setattr(Config, "from_flat", None)  # making one would fail
+    variants = [Variant("dqn", f"dqn {i}") for i in range(1_000)]
+    with pytest.raises(UserError, match="sweep big: 1000000 runs, expected at most 100000"):
+        cross("big", ["CartPole-v1"], variants, range(1_000))

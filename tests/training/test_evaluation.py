@@ -13,7 +13,6 @@ from movi.envs.make import make_environment
 from movi.errors import UserError
 from movi.runs.config import Config
 from movi.runs.files import read_evaluations
-from movi.training.drive import evaluation_due
 from movi.training.evaluation import evaluate
 from movi.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, vector
@@ -34,8 +33,9 @@ def run(request, tmp_path_factory):
 def test_an_evaluation_is_due_at_the_first_end_of_an_iteration_after_each_multiple():
     config = replace(HOST, iteration_steps=40, evaluate_every=100, steps=310)
     ends = [*range(40, 301, 40), 310]  # the last iteration is cut
-    assert [step for step in ends if evaluation_due(config, step)] == [120, 200, 310]
-    assert not any(evaluation_due(replace(config, evaluate_every=0), step) for step in ends)
+    assert config.iteration_ends == ends
+    assert [step for step in ends if config.evaluates_at(step)] == [120, 200, 310]
+    assert not any(replace(config, evaluate_every=0).evaluates_at(step) for step in ends)
 
 
 def test_training_does_not_notice_its_evaluations(run, tmp_path):

@@ -117,6 +117,18 @@ def test_the_commands_train_evaluate_and_export(tmp_path, capsys):
     assert movi.load(run).about["step"] == 90
 
 
+def test_record_writes_a_video_of_actions_that_are_numbers(tmp_path, capsys):
+    imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
+    pytest.importorskip("pygame")
+    config = Config("sac", "Pendulum-v1", **{**TINY, "steps": 40, "iteration_steps": 40})
+    train(config, tmp_path / "run")
+    file = tmp_path / "play.mp4"
+    assert main(["record", str(tmp_path / "run"), "--out", str(file)]) == 0
+    frames, _ = imageio_ffmpeg.count_frames_and_secs(str(file))
+    assert frames == 201  # Pendulum is cut after 200 steps; one frame is before any
+    assert float(capsys.readouterr().out.split()[-1]) < 0  # it costs all the time
+
+
 def test_mujoco_without_its_extra_is_one_line(monkeypatch):
     import sys
 

@@ -1,6 +1,7 @@
 """Any Gymnasium vector environment, with discrete actions or a box of them, in all its modes."""
 
 import math
+import re
 import warnings
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -15,6 +16,7 @@ from movi.errors import MissingExtra, UserError
 from movi.modules import import_trusted, module_of
 from movi.spaces import Box, ObservationSpace, Spaces
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # in which Gymnasium writes its warnings
 SUPPORTED = (
     "supported are Box, Discrete and MultiBinary observations, Discrete actions and bounded Box "
     "actions of floats"
@@ -281,11 +283,11 @@ def make_gymnasium(
     else:
         raise UserError(f"vectorisation: {vectorisation!r}, expected 'sync' or 'async'")
     check_env(env_id, trust=trust, **kwargs)
-    return GymnasiumVector(
-        gym.make_vec(
+    with warnings.catch_warnings(action="ignore"):  # said by the one that was just made
+        made = gym.make_vec(
             env_id, num_envs, vectorization_mode=vectorisation, vector_kwargs=vector, **kwargs
         )
-    )
+    return GymnasiumVector(made)
 
 
 def check_env(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> None:
@@ -317,5 +319,6 @@ def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> g
         line = " ".join(str(error).split())
         raise UserError(f"env: {env_id!r} cannot be made: {line}") from None
     for one in said:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+        plain = COLOUR.sub("", str(one.message))
+        warnings.warn_explicit(plain, one.category, one.filename, one.lineno)
     return env

@@ -161,7 +161,7 @@ def write_report(
     Args:
       directory: what the commands wrote; run directories may be anywhere below it.
       out: the page; report.html in the directory by default.
-      references: published curves to lay over those of Atari games.
+      references: published curves to lay over those of the same games.
       game: the one that is drawn large.
       formats: in which the figures are written.
       notify: is told what could not be used.

@@ -189,6 +189,24 @@ class Config:
         return math.ceil(self.steps / self.iteration_steps)
 
     @property
+    def iteration_ends(self) -> list[int]:
+        """The agent steps at which iterations end."""
+        every = self.iteration_steps
+        return [min((i + 1) * every, self.steps) for i in range(self.iterations)]
+
+    def evaluates_at(self, step: int) -> bool:
+        """Whether the run is evaluated at this step, the end of an iteration.
+
+        >>> config = Config("dqn", "CartPole-v1", steps=310, iteration_steps=40, evaluate_every=100)
+        >>> [step for step in config.iteration_ends if config.evaluates_at(step)]
+        [120, 200, 310]
+        """
+        before = (step - 1) // self.iteration_steps * self.iteration_steps
+        return bool(self.evaluate_every) and (
+            step // self.evaluate_every > before // self.evaluate_every
+        )
+
+    @property
     def beta_of(self) -> Schedule | None:
         """β as a function of the agent step; None for an algorithm without."""
         return self.options.beta_of(self.steps)

@@ -8,7 +8,7 @@ is read.
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -22,9 +22,11 @@ from movi.runs.config import Config
 from movi.runs.files import (
     CONFIG,
     EVALUATION,
+    EVALUATIONS,
     METRICS,
     STATUS,
     EvaluationFile,
+    EvaluationRow,
     read_config,
     read_if_there,
     read_status,
@@ -35,6 +37,21 @@ MOST_ITERATIONS = 1_000_000
 """Of a run that is still read: the paper's have 200."""
 
 State = Literal["finished", "diverged", "unfinished"]
+Score = Literal["training", "greedy"]
+"""Training: of the episodes that ended in an iteration. Greedy: of the evaluations during the run.
+The two differ by up to three times and are never mixed."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Scores of one kind along a run."""
+
+    steps: NDArray[np.float64]
+    """The agent steps at which the run has a score of this kind, or should have had."""
+    scores: NDArray[np.float64]
+    """At the first of them, as far as the run has got; NaN where it has none."""
+    diverged_in: int | None = None
+    """The first of them (from 0) that a run that diverged did not reach before."""
 
 
 @dataclass(frozen=True)
@@ -45,12 +62,12 @@ class Run:
     config: Config
     state: State
     """Finished and diverged runs have ended; whatever else happened to others, they have not."""
-    scores: NDArray[np.float64]
-    """By iteration: the mean raw score of the training episodes that ended in it, NaN for none."""
+    training: Curve
+    """By iteration: the mean raw score of the training episodes that ended in it."""
+    greedy: Curve | None = None
+    """By evaluation during the run: the mean raw score of its episodes; None if it has none."""
     diverged_at: int | None = None
     """The agent step, if it diverged."""
-    diverged_in: int | None = None
-    """The iteration (from 0) that it had not completed when it diverged."""
     evaluation: float | None = None
     """The mean score of the evaluation at its end."""
     sweep: Sweep | None = None
@@ -59,6 +76,10 @@ class Run:
     """That directory."""
     cell: int | None = None
     """The number of its cell in the sweep, if it is at a cell's place and has the cell's config."""
+
+    def curve(self, score: Score) -> Curve | None:
+        """Its scores of a kind; None if it has none."""
+        return self.training if score == "training" else self.greedy
 
     @property
     def label(self) -> str | None:
@@ -142,7 +163,10 @@ def read_run(path: Path, sweep: Sweep | None = None, root: Path | None = None) -
             "finished; counted as unfinished"
         )
     evaluation, problem = _read_evaluation(path)
+    odd = odd or problem
     diverged_at = at if state == "diverged" else None
+    training = _curve(config.iteration_ends, scores, diverged_at)
+    greedy, problem = _read_greedy(path, config, diverged_at)
     cell = None
     if sweep is not None and root is not None and path.is_relative_to(root / RUNS):
         cell = sweep.index_of(PurePosixPath(path.relative_to(root / RUNS).as_posix()), config)
@@ -150,9 +174,9 @@ def read_run(path: Path, sweep: Sweep | None = None, root: Path | None = None) -
         path,
         config,
         state,
-        scores,
+        training,
+        greedy,
         diverged_at,
-        None if diverged_at is None else int((steps < diverged_at).sum()),
         evaluation,
         sweep,
         root,
@@ -181,6 +205,28 @@ def _read_metrics(file: Path) -> tuple[NDArray[np.float64], NDArray[np.float64],
         raise UserError(f"{where}: step {steps[back[0]]:g}, expected increasing steps")
     scores = [math.nan if row.score is None else row.score for row in rows]
     return steps, np.array(scores, float), ""
+
+
+def _curve(steps: Sequence[int], scores: NDArray[np.float64], diverged_at: int | None) -> Curve:
+    due = np.array(steps, float)
+    return Curve(due, scores, None if diverged_at is None else int((due < diverged_at).sum()))
+
+
+def _read_greedy(run: Path, config: Config, diverged_at: int | None) -> tuple[Curve | None, str]:
+    """The evaluations during a run, and what is odd; those that were not due are left out."""
+    due = [step for step in config.iteration_ends if config.evaluates_at(step)]
+    file = run / EVALUATIONS
+    if not due or not file.exists():
+        return None, ""
+    try:
+        found = {row.step: row.mean for row in read_rows(file, EvaluationRow)}
+    except UserError as error:
+        return None, str(error)
+    other = next((step for step in found if step not in set(due)), None)
+    odd = "" if other is None else f"{file}: step {other}, at which no evaluation was due"
+    got = [step for step in due if step <= max(found, default=0)]
+    scores = np.array([found.get(step, math.nan) for step in got], float)
+    return _curve(due, scores, diverged_at), odd
 
 
 def _read_status(run: Path) -> tuple[str, int, str]:

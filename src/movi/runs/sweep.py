@@ -91,8 +91,7 @@ class Sweep:
         _check_label("name", self.name)
         if not self.cells:
             raise UserError(f"sweep {self.name}: no runs, expected at least one")
-        if self.runs > MOST_RUNS:
-            raise UserError(f"sweep {self.name}: {self.runs} runs, expected at most {MOST_RUNS}")
+        check_size(self.name, self.runs)
         seen: dict[PurePosixPath, Cell] = {}
         for cell in self.cells:
             other = seen.setdefault(cell.place(0).parent, cell)
@@ -129,6 +128,12 @@ class Sweep:
             if ours and not changes(cell.config_of(config.seed), config):
                 return i
         return None
+
+
+def check_size(name: str, runs: int) -> None:
+    """That a sweep does not have too many."""
+    if runs > MOST_RUNS:
+        raise UserError(f"sweep {name}: {runs} runs, expected at most {MOST_RUNS}")
 
 
 def slug(label: str) -> str:

@@ -10,7 +10,7 @@ from movi.errors import UserError
 from movi.reading import checked, parsed, text
 from movi.runs.config import FIELDS, Config
 from movi.runs.presets import preset_fields, usual_preset
-from movi.runs.sweep import Cell, Sweep
+from movi.runs.sweep import Cell, Sweep, check_size
 
 AS_WRITTEN = "as written"
 """The scale of a sweep from a user's file."""
@@ -59,6 +59,7 @@ def cross(
     >>> sweep.runs, str(sweep.cells[1].place(2))
     (6, 'CartPole-v1/deep-sql/seed-2')
     """
+    check_size(name, len(environments) * len(variants) * len(seeds))
     options = options or {}
     kinds = [known(variant.algorithm) for variant in variants]
     has = FIELDS.union(*(_names(kind) for kind in kinds))

@@ -8,9 +8,8 @@ mean nothing. What each takes is in docs/sweeps.md.
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
-from movi.envs.gymnax_env import MINATAR
 from movi.errors import UserError
-from movi.games import BETA_GAMES, GAMES
+from movi.games import BETA_GAMES, GAMES, MINATAR
 from movi.runs.sweep import Sweep
 from movi.sweeps.matrix import Variant, cross
 

@@ -142,7 +142,7 @@ class _Runs:
             if step - self._saved[i] >= config.save_every:
                 self._directories[i].save(self._built.agent(i, step))
                 self._saved[i] = step
-        if evaluation_due(config, step):
+        if config.evaluates_at(step):
             played = self._evaluation(i, step)
             self._watcher.evaluated(step, played)
             if self._directories:
@@ -190,19 +190,6 @@ def clipping(row: Mapping[str, Any]) -> str:
     return (
         f"clipped_q: {100 * share:.1f} % of the probability in iteration {row['iteration']} was "
         "beyond v_min or v_max, expected < 1 %"
-    )
-
-
-def evaluation_due(config: Config, step: int) -> bool:
-    """Whether a run is evaluated at this step, the end of an iteration.
-
-    >>> config = Config("dqn", "CartPole-v1", iteration_steps=40, evaluate_every=100)
-    >>> [step for step in range(40, 301, 40) if evaluation_due(config, step)]
-    [120, 200]
-    """
-    before = (step - 1) // config.iteration_steps * config.iteration_steps
-    return bool(config.evaluate_every) and (
-        step // config.evaluate_every > before // config.evaluate_every
     )
 
 

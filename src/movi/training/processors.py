@@ -9,6 +9,7 @@ import contextlib
 import os
 
 from movi.envs.gymnax_env import is_gymnax
+from movi.sizes import usable_cores
 
 
 def prepare(env_id: str, programs: int) -> None:
@@ -28,9 +29,4 @@ def prepare_fused(programs: int) -> None:
     os.environ.setdefault("NPROC", "1")
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         with contextlib.suppress(RuntimeError):  # JAX has started
-            jax.config.update("jax_num_cpu_devices", max(1, min(programs, cores())))
-
-
-def cores() -> int:
-    """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            jax.config.update("jax_num_cpu_devices", max(1, min(programs, usable_cores())))

@@ -40,7 +40,7 @@ def test_hovering_tells_scores_and_improvements(browser: Browser, page: Path) ->
     browser.hover("#plot-atari-one-game svg")
     rows = dict(browser.wait_for(TOOLTIP))
     assert rows["game"] == "SpaceInvaders"
-    iteration = int(rows["iteration"])
+    iteration = int(rows["million frames"])  # as iterations have 250,000 steps of four frames
     expected = synthetic.curve("SpaceInvaders")[iteration - 1]
     mean, spread = (float(part.replace(",", "")) for part in rows["DQN"].split(" ± "))
     assert mean == pytest.approx(expected, rel=1e-3)

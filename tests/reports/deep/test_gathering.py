@@ -11,13 +11,13 @@ from movi.games import GAMES
 from movi.reports.deep import figures as deep_figures
 from movi.reports.deep.gathering import counted, results_of
 from movi.reports.deep.naming import derived_labels
-from movi.reports.deep.references import Reference
+from movi.reports.deep.references import Published, Reference
 from movi.reports.deep.results import Results
 from movi.reports.deep.verdicts import about_beta, beta_elsewhere, beta_on, improves
 from movi.reports.drawing.styles import DEEP, SCHEMES
 from movi.reports.verdict import Finding, Verdict
 from movi.runs.config import Config
-from movi.runs.finding import Run, find_runs
+from movi.runs.finding import Curve, find_runs
 from movi.runs.presets import preset_fields
 from tests.reports import synthetic_runs as synthetic
 
@@ -40,23 +40,23 @@ def atari(twenty_games: Path) -> Results:
 # The rules ---------------------------------------------------------------------------------------
 
 
-def _run(scores: list[float], state: str = "finished", diverged_in: int | None = None) -> Run:
-    return Run(Path("run"), SMALL, state, np.array(scores), None, diverged_in)
+def _curve(scores: list[float], diverged_in: int | None = None) -> Curve:
+    return Curve(np.array(SMALL.iteration_ends, float), np.array(scores), diverged_in)
 
 
 @pytest.mark.parametrize(
-    ("run", "expected"),
+    ("curve", "expected"),
     [
-        (_run([1, 2, 3, 4, 5]), [1, 2, 3, 4, 5]),
-        (_run([NAN, 2, NAN, NAN, 5]), [2, 2, 2, 2, 5]),
-        (_run([10, 20, 25], "diverged", 2), [10, 20, -7, -7, -7]),
-        (_run([NAN, NAN], "diverged", 1), [-7, -7, -7, -7, -7]),
-        (_run([10, NAN, 30], "unfinished"), [10, 10, 30, NAN, NAN]),
-        (_run([NAN] * 5), [NAN] * 5),
+        (_curve([1, 2, 3, 4, 5]), [1, 2, 3, 4, 5]),
+        (_curve([NAN, 2, NAN, NAN, 5]), [2, 2, 2, 2, 5]),
+        (_curve([10, 20, 25], 2), [10, 20, -7, -7, -7]),
+        (_curve([NAN, NAN], 1), [-7, -7, -7, -7, -7]),
+        (_curve([10, NAN, 30]), [10, 10, 30, NAN, NAN]),
+        (_curve([NAN] * 5), [NAN] * 5),
     ],
 )
-def test_what_an_iteration_counts(run: Run, expected: list[float]) -> None:
-    np.testing.assert_array_equal(counted(run, -7.0), expected)
+def test_what_an_iteration_counts(curve: Curve, expected: list[float]) -> None:
+    np.testing.assert_array_equal(counted(curve, -7.0), expected)
 
 
 def test_an_unfinished_run_is_shown_and_not_compared(tmp_path: Path) -> None:
@@ -89,6 +89,106 @@ def test_a_diverged_run_has_the_lowest_score_of_the_game_from_then_on(tmp_path: 
     found = results.comparisons["deep-dpp"].mean
     assert (found.value, found.low) == (pytest.approx((2.6 - 3) / 3), None)
     assert any("lowest score that any run of these results reached" in n for n in results.notes)
+
+
+# Two kinds of scores ----------------------------------------------------------------------------
+
+MINATAR = Config(
+    "dqn", "MinAtar/Breakout", **{**preset_fields("minatar-published"), "steps": 200_000}
+)
+"""Four iterations of 50,000 steps, each with an evaluation."""
+
+
+def write_both(folder: Path) -> None:
+    """Momentum-DQN trains no better than DQN and plays better when it is greedy."""
+    for seed in range(2):
+        for algorithm, gain in (("dqn", 0.0), ("momentum-dqn", 6.0)):
+            config = MINATAR.replace(algorithm=algorithm, seed=seed)
+            greedy = np.array([1.0, 2, 3, 6]) + gain + 2 * seed  # areas of DQN: 3 and 5
+            place = folder / algorithm / str(seed)
+            synthetic.write_run(place, config, [1.0, 1, 2, 4], evaluation=9.0, greedy=greedy)
+
+
+def test_training_and_greedy_scores_have_areas_and_figures_apart(tmp_path: Path) -> None:
+    write_both(tmp_path)
+    results = only(tmp_path)
+    greedy = results.greedy
+    assert greedy is not None
+    assert results.cells["Breakout", "dqn"].areas.tolist() == [2, 2]
+    assert greedy.cells["Breakout", "dqn"].areas.tolist() == [3, 5]
+    assert results.comparisons["momentum-dqn"].mean.value == 0
+    assert greedy.comparisons["momentum-dqn"].mean.value == 1.5
+    assert "training scores (mean raw score of the episodes that" in results.protocol
+    assert (
+        "greedy scores (mean raw score of 20 episodes with ε = 0, every 50,000" in greedy.protocol
+    )
+    for own, values in ((results, [1, 1, 2, 4]), (greedy, [2, 3, 4, 7])):
+        figure = deep_figures.curves(own)
+        bars = deep_figures.joint(own)
+        assert figure is not None
+        assert bars is not None
+        assert own.score in figure.subtitle
+        assert f"the area under the {own.score} curve" in bars.subtitle
+        trace = figure.panels[0].traces[0]
+        assert trace.mean.tolist() == values
+        assert trace.x.tolist() == [50_000, 100_000, 150_000, 200_000]
+        assert figure.x_title == "agent steps"
+
+
+def test_every_seed_is_a_line_of_its_own(tmp_path: Path) -> None:
+    write_both(tmp_path)
+    figure = deep_figures.curves(only(tmp_path).greedy)
+    assert figure is not None
+    rows = figure.spec(interactive=False)["datasets"]["all"]
+    lines: dict[str, list[float]] = {}
+    for row in rows:
+        if row["k"] == "run":
+            lines.setdefault(row["r"], []).append(row["y"])
+    assert lines == {
+        "DQN 0": [1, 2, 3, 6],
+        "DQN 1": [3, 4, 5, 8],
+        "Momentum-DQN 0": [7, 8, 9, 12],
+        "Momentum-DQN 1": [9, 10, 11, 14],
+    }
+    assert "thin lines the seeds" in figure.caption
+
+
+def test_a_run_that_diverged_counts_by_the_lowest_greedy_score_too(tmp_path: Path) -> None:
+    write_both(tmp_path)
+    dpp = MINATAR.replace(algorithm="deep-dpp")
+    synthetic.write_run(
+        tmp_path / "dpp", dpp, [5.0, 5, 5], status="diverged", step=120_000, greedy=[7.0, 9, 50]
+    )
+    greedy = only(tmp_path).greedy
+    assert greedy is not None
+    # The evaluation after it diverged does not count: (7 + 9 + 1 + 1) / 4, as DQN's lowest is 1.
+    assert greedy.cells["Breakout", "deep-dpp"].areas.tolist() == [4.5]
+    assert greedy.cells["Breakout", "deep-dpp"].diverged == (2,)
+
+
+def test_runs_evaluated_at_other_steps_have_no_place_in_a_cell(tmp_path: Path) -> None:
+    for seed, every in enumerate((100_000, 50_000, 50_000)):
+        config = replace(MINATAR, seed=seed, evaluate_every=every)
+        synthetic.write_run(tmp_path / str(seed), config, [1.0] * 4, greedy=[2.0] * 4)
+    results = only(tmp_path)
+    assert results.greedy is not None
+    assert results.greedy.cells["Breakout", "dqn"].scores.shape == (2, 4)
+    assert results.cells["Breakout", "dqn"].scores.shape == (3, 4)
+
+
+def test_published_greedy_curves_are_laid_over_greedy_curves_alone(tmp_path: Path) -> None:
+    write_both(tmp_path)
+    steps = np.array([0.0, 100_000, 200_000, 300_000])
+    published = Published(steps, np.array([[0.0, 3, 5, 7]]), "MinAtar", "greedy")
+    results = only(tmp_path, Reference("minatar.csv", {("breakout", "M-DQN"): published}))
+    assert results.reference is None
+    training, greedy = deep_figures.curves(results), deep_figures.curves(results.greedy)
+    assert training is not None
+    assert greedy is not None
+    last = greedy.panels[0].traces[-1]
+    assert last.style.label == "M-DQN (published)"
+    assert (last.x.tolist(), last.mean.tolist()) == ([100_000, 200_000], [3, 5])  # as far as ours
+    assert [t.style.label for t in training.panels[0].traces] == ["DQN", "Momentum-DQN"]
 
 
 # Labels and baselines ----------------------------------------------------------------------------
@@ -195,6 +295,8 @@ def test_curves_are_mean_and_deviation_over_seeds(atari: Results) -> None:
     pong = next(panel for panel in figure.panels if panel.title == "Pong")
     dqn = pong.traces[0]
     np.testing.assert_allclose(dqn.mean, synthetic.curve("Pong"))
+    assert figure.x_title == "million frames"  # an iteration has 250,000 steps of four frames
+    assert dqn.x.tolist() == list(range(1, synthetic.ITERATIONS + 1))
     # Offsets −2..2 of the spread: variance (4 + 1 + 0 + 1 + 4) / 5 = 2.
     np.testing.assert_allclose(dqn.spread, math.sqrt(2) * synthetic.SPREADS["Pong"])
 
@@ -354,8 +456,10 @@ def test_beta_on_a_game_of_which_the_paper_says_nothing_is_described(tmp_path: P
 
 def test_published_curves_are_laid_over_games_of_the_same_name(tmp_path: Path) -> None:
     curves = {
-        ("pong", "DQN"): np.array([[1.0] * 30, [3.0] * 30]),
-        ("tetris", "DQN"): np.ones((1, 2)),
+        ("pong", "DQN"): Published(
+            250_000.0 * np.arange(1, 31), np.array([[1.0] * 30, [3.0] * 30])
+        ),
+        ("tetris", "DQN"): Published(np.array([250_000.0]), np.ones((1, 1))),
     }
     synthetic.write_atari(tmp_path / "same", games=["Pong"], seeds=2)
     reference = Reference("pong.json", curves)

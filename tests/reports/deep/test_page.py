@@ -234,7 +234,10 @@ def test_shares_in_words(value: float, text: str) -> None:
 def test_a_drawn_point_is_a_point_of_the_data() -> None:
     mean = np.sin(np.arange(500.0))
     figure = PanelsFigure(
-        "f", "F", "all", (Panel("g", (Trace(Style("one", BLUE), mean, mean * 0 + 1),)),)
+        "f",
+        "F",
+        "all",
+        (Panel("g", (Trace(Style("one", BLUE), np.arange(1.0, 501), mean, mean * 0 + 1),)),),
     )
     rows = [r for r in figure.spec(interactive=False)["datasets"]["all"] if r["k"] == "line"]
     assert len(rows) == 200
@@ -242,14 +245,14 @@ def test_a_drawn_point_is_a_point_of_the_data() -> None:
     for row in rows:
         assert row["y"] == pytest.approx(mean[row["x"] - 1], abs=1e-4)
         assert row["h"] - row["l"] == pytest.approx(2, abs=1e-3)
-    assert "Drawn at 200 of 500 iterations" in figure.caption
+    assert "Drawn at 200 of 500 points" in figure.caption
 
 
 def test_panels_without_a_value_or_with_one_still_draw(tmp_path: Path) -> None:
     style = Style("one", BLUE)
     panels = [
-        Panel("empty", (Trace(style, np.array([np.nan, np.nan])),)),
-        Panel("single", (Trace(style, np.array([3.0]), np.array([0.0]), (0, 7)),)),
+        Panel("empty", (Trace(style, np.array([1.0, 2.0]), np.array([np.nan, np.nan])),)),
+        Panel("single", (Trace(style, np.array([1.0]), np.array([3.0]), np.array([0.0]), (0, 7)),)),
     ]
     figure = PanelsFigure("f", "F", "all", tuple(panels))
     for form in Picture(figure).save(tmp_path):

@@ -17,12 +17,26 @@ LARGE = "SpaceInvaders"
 """The game that the paper shows large; where it is absent, the first one."""
 
 
+TITLES = {"training": "Learning curves", "greedy": "Learning curves of the greedy policy"}
+"""By kind of score."""
+FRAMES = 4
+"""Frames of an agent step of Atari."""
+
+
+def _axis(suite: str) -> tuple[str, float]:
+    """What the horizontal axis counts, and how many of it an agent step is: published Atari curves
+    count frames.
+    """
+    return ("million frames", FRAMES / 1e6) if suite == "Atari" else ("agent steps", 1.0)
+
+
 def _trace(results: Results, game: str, series: Series) -> Trace | None:
     cell = results.cells.get((game, series.label))
     if cell is None:
         return None
     mean, deviation = mean_and_deviation(cell.scores)
-    return Trace(series.style, mean, deviation, cell.diverged)
+    x = cell.steps * _axis(results.suite)[1]
+    return Trace(series.style, x, mean, deviation, cell.diverged, cell.scores)
 
 
 def _published(results: Results, game: str) -> list[Trace]:
@@ -30,13 +44,15 @@ def _published(results: Results, game: str) -> list[Trace]:
     reference = results.reference
     if reference is None:
         return []
+    longest = max(c.steps[-1] for (g, _), c in results.cells.items() if g == game)
     traces = []
     for name, look in zip(reference.variants, PUBLISHED * len(reference.variants)):
-        scores = reference.curves.get((game, name))
-        if scores is not None:
+        own = reference.curves.get((game, name))
+        if own is not None:
             style = Style(f"{name} (published)", *look)
-            longest = max(c.scores.shape[1] for (g, _), c in results.cells.items() if g == game)
-            traces.append(Trace(style, mean_and_deviation(scores)[0][:longest]))
+            within = (own.steps > 0) & (own.steps <= longest)
+            mean = mean_and_deviation(own.scores)[0]
+            traces.append(Trace(style, own.steps[within] * _axis(results.suite)[1], mean[within]))
     return traces
 
 
@@ -60,12 +76,14 @@ def _learning_curves(
         return None
     unfinished = any(results.count(series.label)[2] for series in shown)
     note = "Where runs are not finished, the mean is over those that have got so far."
-    whose = "training score of Momentum-DQN" if name == "beta" else "training score"
+    whose = " of Momentum-DQN" if name == "beta" else ""
     return PanelsFigure(
         name=f"{results.name}-{name}",
         title=title,
-        subtitle=f"{whose}, mean ± standard deviation over seeds",
+        subtitle=f"{results.score} score{whose}, mean over seeds",
         panels=tuple(panels),
+        x_title=_axis(results.suite)[0],
+        y_title=f"{results.score} score",
         note=note if unfinished else "",
     )
 
@@ -73,12 +91,11 @@ def _learning_curves(
 def curves(results: Results) -> PanelsFigure | None:
     """Appendix, "All averaged training scores …": every game, every algorithm."""
     shown = [series for series in results.series if series.main]
-    figure = _learning_curves(
-        results, "curves", "Learning curves, game by game", results.games, shown
-    )
+    title = TITLES[results.score]
+    figure = _learning_curves(results, "curves", f"{title}, game by game", results.games, shown)
     if figure is None or len(figure.panels) > 1:
         return figure
-    return replace(figure, title=f"Learning curves: {figure.panels[0].title}")
+    return replace(figure, title=f"{title}: {figure.panels[0].title}")
 
 
 def one_game(results: Results, game: str | None = None) -> PanelsFigure | None:
@@ -94,6 +111,7 @@ def one_game(results: Results, game: str | None = None) -> PanelsFigure | None:
         return None
     chosen = game if game in known else LARGE if LARGE in known else known[0]
     title = f"{' and '.join(series.style.label for series in shown)} on {chosen}"
+    title += ", greedy" if results.score == "greedy" else ""
     return _learning_curves(results, "one-game", title, [chosen], shown)
 
 
@@ -123,7 +141,7 @@ def improvement(results: Results, label: str) -> BarsFigure | None:
     return BarsFigure(
         name=f"{results.name}-improvement-{slug(label)[:60]}",
         title=f"Normalised improvement of {series.style.label} over {baseline}",
-        subtitle="by the area under the training curve",
+        subtitle=f"by the area under the {results.score} curve",
         bars=(_bars(results, series, with_mean=True),),
         note=_left_out(comparison.undefined),
         y_title="normalised improvement",
@@ -147,7 +165,7 @@ def joint(results: Results) -> BarsFigure | None:
     return BarsFigure(
         name=f"{results.name}-improvements",
         title=f"Improvement over {over}",
-        subtitle="normalised, by the area under the training curve",
+        subtitle=f"normalised, by the area under the {results.score} curve",
         bars=tuple(_bars(results, series, with_mean=False) for series in shown),
         note=_left_out(list(dict.fromkeys(undefined))),
         y_title="normalised improvement",

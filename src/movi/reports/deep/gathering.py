@@ -17,6 +17,7 @@ The rules that everything else relies on:
 """
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -34,20 +35,15 @@ from movi.reports.deep.naming import (
     preset_rank,
     pretty,
     suite_of,
-    usual,
 )
-from movi.reports.deep.references import Reference
+from movi.reports.deep.protocol import notes_of, protocol_of
+from movi.reports.deep.references import PUBLISHED_STEPS, Reference
 from movi.reports.deep.results import BASELINE, MOMENTUM, GameScores, Results, Series
 from movi.reports.drawing.numbers import Array, span
 from movi.reports.drawing.styles import DEEP, FURTHER, Style
-from movi.runs.config import SHARED, Config
-from movi.runs.finding import Run
-from movi.runs.sweep import Sweep, slug
-
-STICKY = {"Atari": "sticky actions 0.25", "MinAtar": "sticky actions 0.1"}
-"""By suite; the others have none."""
-PUBLISHED_STEPS = 250_000
-"""Agent steps of an iteration of published Atari curves."""
+from movi.runs.config import Config
+from movi.runs.finding import Curve, Run, Score
+from movi.runs.sweep import slug
 
 
 def results_of(
@@ -118,61 +114,90 @@ def _results(suite: str, cells: Labelled, reference: Reference | None) -> Result
         name, title = suite.lower(), f"Deep agents on {suite}"
     if len(games) == 1:
         title = title.replace(f"on {suite}", f"on {games[0]} ({suite})")
-    notes = _notes(runs, sweep)
-    laid_over = None
-    if suite == "Atari" and reference is not None:
-        lengths = [config.iteration_steps for config in configs.values()]
-        if set(lengths) == {PUBLISHED_STEPS}:
-            laid_over = reference.of_games(games)
-        else:
-            notes += (
-                "The published curves are not laid over: their iterations have "
-                f"{PUBLISHED_STEPS:,} steps, these {span(lengths)}.",
-            )
-    return Results(
+    notes = notes_of(runs, sweep)
+    laid_over = None if reference is None else reference.of(suite, "training", games)
+    lengths = [config.iteration_steps for config in configs.values()]
+    if laid_over is not None and set(lengths) != {PUBLISHED_STEPS}:
+        laid_over = None
+        notes += (
+            "The published curves are not laid over: their iterations have "
+            f"{PUBLISHED_STEPS:,} steps, these {span(lengths)}.",
+        )
+    by_training = Results(
         name=name,
         title=title,
         suite=suite,
         games=games,
         series=_series(configs),
-        cells={key: _cell(own, _lowest(key[0], cells)) for key, own in cells.items()},
+        cells=_cells(cells, "training"),
         baselines=_baselines(configs),
-        protocol=_protocol(suite, cells),
+        protocol=protocol_of(suite, cells, "training"),
         runs=runs,
         reference=laid_over,
         sweep=sweep,
         notes=notes,
     )
+    greedy = _cells(cells, "greedy")
+    if not greedy:
+        return by_training
+    by_greedy = replace(
+        by_training,
+        name=f"{name}-greedy",
+        score="greedy",
+        games=tuple(game for game in games if any(own == game for own, _ in greedy)),
+        cells=greedy,
+        protocol=protocol_of(suite, cells, "greedy"),
+        reference=None if reference is None else reference.of(suite, "greedy", games),
+    )
+    return replace(by_training, greedy=by_greedy)
 
 
-def _lowest(game: str, cells: Labelled) -> float:
+def _cells(cells: Labelled, score: Score) -> dict[tuple[str, str], GameScores]:
+    """The scores of a kind; runs without any, or at other steps than most, have no place."""
+    found = {}
+    for key, own in cells.items():
+        with_any = [run for run in own if run.curve(score) is not None]
+        if with_any:
+            found[key] = _cell(with_any, score, _lowest(key[0], cells, score))
+    return found
+
+
+def _lowest(game: str, cells: Labelled, score: Score) -> float:
     """The lowest score that any run reached on a game; NaN if there is none."""
-    scores = [run.scores for (own, _), runs in cells.items() if own == game for run in runs]
-    known = np.concatenate(scores)
+    runs = [run for (own, _), runs in cells.items() if own == game for run in runs]
+    curves = [curve for run in runs if (curve := run.curve(score)) is not None]
+    known = np.concatenate([curve.scores for curve in curves])
     known = known[~np.isnan(known)]
     return float(np.min(known)) if known.size else np.nan
 
 
-def _cell(runs: Sequence[Run], lowest: float) -> GameScores:
-    scores = np.stack([counted(run, lowest) for run in runs])
-    ended = np.array([run.state != "unfinished" for run in runs]) & ~np.isnan(scores).any(1)
+def _cell(runs: Sequence[Run], score: Score, lowest: float) -> GameScores:
+    curves = {run.path: curve for run in runs if (curve := run.curve(score)) is not None}
+    grids = Counter(tuple(curve.steps.tolist()) for curve in curves.values())
+    steps = np.array(grids.most_common(1)[0][0])
+    curves = {path: own for path, own in curves.items() if np.array_equal(own.steps, steps)}
+    there = [run for run in runs if run.path in curves]
+    scores = np.stack([counted(curves[run.path], lowest) for run in there])
+    ended = np.array([run.state != "unfinished" for run in there]) & ~np.isnan(scores).any(1)
+    diverged = (curves[run.path].diverged_in for run in there)
     return GameScores(
+        steps,
         scores,
         ended,
-        tuple(run.diverged_in for run in runs if run.diverged_in is not None),
-        tuple(run.evaluation for run in runs if run.evaluation is not None),
+        tuple(point for point in diverged if point is not None),
+        tuple(run.evaluation for run in there if run.evaluation is not None),
     )
 
 
-def counted(run: Run, lowest: float) -> Array:
-    """A run's scores by the rules above: one for every iteration that it has or should have had."""
-    own = run.scores if run.diverged_in is None else run.scores[: run.diverged_in]
-    scores = np.full(run.config.iterations, np.nan)
+def counted(curve: Curve, lowest: float) -> Array:
+    """A run's scores by the rules above: one for every point that it has or should have had."""
+    own = curve.scores if curve.diverged_in is None else curve.scores[: curve.diverged_in]
+    scores = np.full(curve.steps.size, np.nan)
     known = np.flatnonzero(~np.isnan(own))
     if known.size:
         last = np.searchsorted(known, np.arange(own.size), side="right") - 1
         scores[: own.size] = own[known[np.maximum(last, 0)]]
-    if run.diverged_in is not None:
+    if curve.diverged_in is not None:
         scores[own.size if known.size else 0 :] = lowest
     return scores
 
@@ -249,57 +274,3 @@ def _baselines(configs: Mapping[tuple[str, str], Config]) -> dict[tuple[str, str
         if matching:
             found[game, label] = matching[0]
     return found
-
-
-def _protocol(suite: str, cells: Labelled) -> str:
-    configs = [run.config for own in cells.values() for run in own]
-    presets = list(dict.fromkeys(config.preset for config in configs))
-    seeds = span([len(own) for own in cells.values()])
-    parts = [
-        f"{'preset' if len(presets) == 1 else 'presets'} {', '.join(presets)}",
-        f"{span([config.steps for config in configs])} agent steps a run, in "
-        f"{span([config.iterations for config in configs])} iterations of "
-        f"{span([config.iteration_steps for config in configs])}",
-        f"{seeds} {'seed' if seeds == '1' else 'seeds'} of each algorithm on each game",
-        STICKY.get(suite, "no sticky actions"),
-        "training scores (mean raw score of the episodes that ended in an iteration)",
-    ]
-    text = "; ".join(parts) + "."
-    changed = _changed(configs)
-    if changed:
-        text += f" Changed from the preset: {', '.join(changed)}."
-    return text[0].upper() + text[1:]
-
-
-def _changed(configs: Sequence[Config]) -> list[str]:
-    """Shared settings that are not their preset's: what keeps these from being that protocol."""
-    changed: dict[str, set[str]] = {}
-    for config in configs:
-        for name in set(SHARED) - {"steps", "iteration_steps"}:
-            if getattr(config, name) != usual(config, name):
-                changed.setdefault(name, set()).add(str(getattr(config, name)))
-    return [f"{name} {' or '.join(sorted(values))}" for name, values in sorted(changed.items())]
-
-
-def _notes(runs: Sequence[Run], sweep: Sweep | None) -> tuple[str, ...]:
-    notes = []
-    diverged = [run for run in runs if run.state == "diverged"]
-    unfinished = [run for run in runs if run.state == "unfinished"]
-    if sweep is not None and len(runs) < sweep.runs:
-        notes.append(f"{len(runs)} of the sweep's {sweep.runs} runs have begun.")
-    if diverged:
-        notes.append(
-            f"{_runs(len(diverged))} diverged (marked × in the figures). A diverged run counts: "
-            "from the iteration that it did not complete on, it has the lowest score that any run "
-            "of these results reached on that game."
-        )
-    if unfinished:
-        notes.append(
-            f"{_runs(len(unfinished))} not finished: drawn up to where they are, and left out of "
-            "areas, improvements and verdicts until they end."
-        )
-    return tuple(notes)
-
-
-def _runs(count: int) -> str:
-    return f"{count} run" if count == 1 else f"{count} runs"

@@ -2,37 +2,51 @@
 
 import numpy as np
 
-from movi.games import GAMES
-from movi.reports.deep.references import Reference
+from movi.games import GAMES, MINATAR
+from movi.reports.deep.references import Reference, plain
 from movi.reports.deep.results import BASELINE, MOMENTUM, GameScores, Results, Series
 from movi.reports.drawing.numbers import span
 from movi.reports.drawing.styles import DEEP, FURTHER, Style
+from movi.runs.finding import Score
+
+KINDS: tuple[tuple[str, Score], ...] = (("Atari", "training"), ("MinAtar", "greedy"))
+"""Of the curves that can be read: the suite and the score."""
 
 
-def published_results(reference: Reference) -> Results | None:
-    """The variants of published curves against each other; None if there is only one.
+def published_results(reference: Reference) -> tuple[Results, ...]:
+    """The variants of published curves against each other, where there are several.
 
     The baseline is the variant called DQN, or else the first.
     """
+    kinds = ((suite, score, reference.of(suite, score)) for suite, score in KINDS)
+    return tuple(
+        _results(suite, score, own)
+        for suite, score, own in kinds
+        if own is not None and len(own.variants) > 1
+    )
+
+
+def _results(suite: str, score: Score, reference: Reference) -> Results:
     names = reference.variants
-    if len(names) < 2:
-        return None
     baseline = next((name for name in names if name.lower() == BASELINE), names[0])
     order = (baseline, *(name for name in names if name != baseline))
-    known = {game.lower(): game for game in GAMES}
+    known = {plain(game): game for game in (*GAMES, *MINATAR)}
     cells: dict[tuple[str, str], GameScores] = {}
-    for (game, variant), scores in reference.curves.items():
-        complete = np.asarray(~np.isnan(scores).any(1))
-        cells[known.get(game.lower(), game), variant] = GameScores(scores, complete)
+    for (game, variant), own in reference.curves.items():
+        complete = np.asarray(~np.isnan(own.scores).any(1))
+        name = known.get(plain(game), game)
+        cells[name, variant] = GameScores(own.steps, own.scores, complete)
+    usual = GAMES if suite == "Atari" else MINATAR
     games = sorted(
         dict.fromkeys(game for game, _ in cells),
-        key=lambda game: (GAMES.index(game) if game in GAMES else len(GAMES), game),
+        key=lambda game: (usual.index(game) if game in usual else len(usual), game),
     )
     looks = (DEEP[BASELINE], DEEP[MOMENTUM], *(Style("", *look) for look in FURTHER))
+    runs = span([cell.scores.shape[0] for cell in cells.values()])
     return Results(
-        name="published",
-        title="Published curves against each other",
-        suite="Atari",
+        name="published" if suite == "Atari" else f"published-{suite.lower()}",
+        title=f"Published curves against each other: {suite}",
+        suite=suite,
         games=tuple(games),
         series=tuple(
             Series(name, name, Style(name, look.colour, look.dash))
@@ -40,10 +54,11 @@ def published_results(reference: Reference) -> Results | None:
         ),
         cells=cells,
         baselines={key: baseline for key in cells if key[1] != baseline},
+        score=score,
         protocol=(
-            f"Published training scores, from {reference.name}: "
-            f"{span([cell.scores.shape[0] for cell in cells.values()])} runs of each variant on "
-            f"each game, {span([cell.scores.shape[1] for cell in cells.values()])} iterations. "
-            "Where lengths differ, the iterations that both have are compared."
+            f"Published {score} scores, from {reference.name}: "
+            f"{runs} {'run (or mean over runs)' if runs == '1' else 'runs'} of each variant on "
+            f"each game, {span([cell.scores.shape[1] for cell in cells.values()])} points. "
+            "Where lengths differ, the points that both have are compared."
         ),
     )

@@ -11,7 +11,7 @@ from movi.reports.deep.references import Reference
 from movi.reports.drawing.numbers import Array
 from movi.reports.drawing.styles import Style
 from movi.reports.statistics import Comparison, auc, compare
-from movi.runs.finding import Run
+from movi.runs.finding import Run, Score
 from movi.runs.sweep import Sweep
 
 BASELINE = "dqn"
@@ -23,12 +23,14 @@ MOMENTUM = "momentum-dqn"
 class GameScores:
     """The runs of a series on a game."""
 
+    steps: Array
+    """[points]: the agent steps of the scores, the ends of iterations or the evaluations."""
     scores: Array
-    """[runs, iterations], by ``gathering``'s rules; NaN where an unfinished run has not been."""
+    """[runs, points], by ``gathering``'s rules; NaN where an unfinished run has not been."""
     ended: NDArray[np.bool_]
     """By run: finished or diverged, so that it is compared."""
     diverged: tuple[int, ...] = ()
-    """The iterations (from 0) that diverged runs did not complete."""
+    """The points (from 0) that diverged runs did not reach."""
     evaluations: tuple[float, ...] = ()
     """Mean scores of the evaluations at the ends of runs."""
 
@@ -72,6 +74,10 @@ class Results:
     protocol: str
     """How the numbers came about: preset, steps, seeds, sticky actions, kind of score."""
     runs: tuple[Run, ...] = ()
+    score: Score = "training"
+    """The kind of all scores here."""
+    greedy: "Results | None" = None
+    """Of results by the training score: the same runs by the greedy score, if they have one."""
     reference: Reference | None = None
     """Published curves to lay over."""
     sweep: Sweep | None = None
@@ -115,6 +121,6 @@ class Results:
 
 
 def _areas_in_common(ours: GameScores, theirs: GameScores) -> tuple[Array, Array]:
-    """Areas of the runs that ended, over the iterations that both have."""
+    """Areas of the runs that ended, over the points that both have."""
     common = min(ours.scores.shape[1], theirs.scores.shape[1])
     return auc(ours.scores[ours.ended, :common]), auc(theirs.scores[theirs.ended, :common])

@@ -5,6 +5,7 @@ is the folder's choice.
 """
 
 import itertools
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from movi.reports.deep.references import Reference
 from movi.reports.deep.results import Results
 from movi.reports.deep.verdicts import CLAIMS, probability
 from movi.reports.drawing.bars import bracketed
+from movi.reports.drawing.figure import Figure
 from movi.reports.drawing.numbers import short
 from movi.reports.sections import Entry, Loaded, PageTable, Provenance, Section
 from movi.reports.statistics import mean_and_deviation
@@ -26,8 +28,9 @@ from movi.runs.sweep import SWEEP_FILE
 
 MADE_BY = "movi sweep"
 INTRO = (
-    "A curve is the mean over seeds of the training score, a band its standard deviation. The area "
-    "under a curve is its mean over iterations, and the normalised improvement of an algorithm is "
+    "A curve is the mean over seeds of the training score or, in a figure of its own, of the "
+    "greedy score, that of evaluations during the run; the two are never mixed. The area under a "
+    "curve is its mean over its points, and the normalised improvement of an algorithm is "
     "(its area − DQN's area) / |DQN's area|. Intervals hold 95 % of a bootstrap that draws runs "
     "again within each game. The interquartile mean is over all runs of all games; the probability "
     "of improvement is that of a run with a larger area than one of DQN's, averaged over games."
@@ -51,14 +54,13 @@ def deep_sections(
     results, odd = results_of(found.runs, reference)
     prefix = f"{folder}/"
     problems = (*found.problems, *(line.replace(prefix, "") for line in odd))
-    published = None if reference is None else published_results(reference)
-    shown = [*results, *([published] if published is not None else [])]
+    published = () if reference is None else published_results(reference)
+    shown = [*results, *published]
     games = list(dict.fromkeys(name for own in shown for name in own.games))
     if game is not None and game not in games:
         raise UserError(f"game: {game!r}, expected one of {', '.join(games) or 'none: no runs'}")
     sections = [_section(own, INTRO, game) for own in results] or [ABSENT]
-    if published is not None:
-        sections.append(_section(published, PUBLISHED, game))
+    sections += [_section(own, PUBLISHED, game) for own in published]
     return tuple(sections), problems
 
 
@@ -98,25 +100,57 @@ def _entries(results: Results, game: str | None) -> tuple[Entry, ...]:
         ),
         Entry(figures.joint, rest),
         Entry(figures.influence_of_beta, verdicts.about_beta(results)),
+        *_greedy_entries(results),
     )
 
 
+def _greedy_entries(results: Results) -> tuple[Entry, ...]:
+    """The same figures by the greedy score. The paper's claims are about training scores: nothing
+    is judged by these.
+    """
+    greedy = results.greedy
+    if greedy is None:
+        return ()
+    drawn: tuple[Callable[[Results], Figure | None], ...] = (
+        figures.curves,
+        *(partial(figures.improvement, label=own.label) for own in figures.compared(greedy)),
+        figures.joint,
+        figures.influence_of_beta,
+    )
+    return tuple(Entry(partial(_by_greedy, draw=own)) for own in drawn)
+
+
+def _by_greedy(results: Results, draw: Callable[[Results], Figure | None]) -> Figure | None:
+    return None if results.greedy is None else draw(results.greedy)
+
+
 def _loaded(results: Results) -> Loaded:
-    if results.runs and not any(run.scores.size for run in results.runs):
+    if results.runs and not any(run.training.scores.size for run in results.runs):
         first, others = results.runs[0].path, len(results.runs) - 1
         more = f", nor in {others} more" if others else ""
         raise UserError(f"{first}: no iteration completed yet{more}")
     root = results.runs[0].root if results.runs else None
+    kinds = [own for own in (results, results.greedy) if own is not None]
     tables = (
-        PageTable("Improvements over all games, with 95 % intervals", _improvements(results)),
-        PageTable("Scores, game by game", _scores(results), folded=True),
+        *(
+            PageTable(
+                "Improvements over all games, with 95 % intervals, by the area under the "
+                f"{own.score} curve",
+                _improvements(own),
+            )
+            for own in kinds
+        ),
+        *(
+            PageTable(f"{own.score.capitalize()} scores, game by game", _scores(own), folded=True)
+            for own in kinds
+        ),
         PageTable("The runs", [_listed(run) for run in results.runs], folded=True),
     )
     return Loaded(
         results,
         () if root is None else (root / SWEEP_FILE,),
         _provenance(results) if results.runs else None,
-        notes=(f"Protocol: {results.protocol}", *results.notes),
+        notes=(*(f"Protocol: {own.protocol}" for own in kinds), *results.notes),
         tables=tuple(table for table in tables if table.rows),
     )
 
@@ -176,8 +210,10 @@ def _scores(results: Results) -> list[dict[str, str]]:
                 "game": game,
                 "algorithm": series.style.label,
                 "runs": f"{cell.ended.size} ({aside})" if aside else str(cell.ended.size),
-                "area (training)": _with(cell.areas.mean(), cell.areas.std()) if ended else "",
-                "last iteration (training)": _with(mean[-1], deviation[-1]) if ended else "",
+                f"area ({results.score})": _with(cell.areas.mean(), cell.areas.std())
+                if ended
+                else "",
+                f"last point ({results.score})": _with(mean[-1], deviation[-1]) if ended else "",
                 "evaluation at the end": short(sum(played) / len(played)) if played else "",
                 "improvement": "" if gain is None else bracketed(gain),
             }
@@ -197,6 +233,6 @@ def _listed(run: Run) -> dict[str, str | int | Path]:
         "algorithm": run.config.algorithm,
         "seed": run.config.seed,
         "state": f"diverged at step {run.diverged_at:,}" if diverged else run.state,
-        "iterations": f"{run.scores.size} of {run.config.iterations}",
+        "iterations": f"{run.training.scores.size} of {run.config.iterations}",
         "data": metrics if metrics.exists() else run.path.name,
     }

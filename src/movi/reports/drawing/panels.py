@@ -1,11 +1,15 @@
 """Learning curves: one panel per game, on linear axes; a single game is drawn large.
 
+Every run is a thin line beneath the mean; where panels are too many and too small for that, a band
+of ± one standard deviation stands for them.
+
 All layers read one table (Vega-Lite divides only one among panels), whose column ``k`` says which
 layer a row is for.
 """
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -28,20 +32,26 @@ POINTS = 200
 """At most this many points of a curve are drawn large."""
 SMALL_POINTS = 80
 """And in a small panel."""
-SCORE = "format(datum.value, abs(datum.value) >= 1000 ? '.3~s' : '.4~g')"
-"""How scores are written on an axis: 12k, 1.5M; but 0.5, not 500m."""
+RUNS_DRAWN = 9
+"""Up to this many panels have a line for every run."""
+SHORT = "format(datum.value, abs(datum.value) >= 1000 ? '.3~s' : '.4~g')"
+"""How numbers are written on an axis: 12k, 1.5M; but 0.5, not 500m."""
 
 
 @dataclass(frozen=True)
 class Trace:
-    """A curve of a panel, with a band of ± its spread around it, if that is given."""
+    """A curve of a panel: a mean over runs, and its spread and the runs themselves, if given."""
 
     style: Style
+    x: Array
+    """Where its points are."""
     mean: Array
-    """By iteration; NaN where there is none."""
+    """By point; NaN where there is none."""
     spread: Array | None = None
     marks: tuple[int, ...] = ()
-    """Iterations (from 0) at which a run diverged."""
+    """Points (from 0) at which a run diverged."""
+    runs: Array | None = None
+    """[runs, points]; NaN where there is none."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +67,7 @@ class PanelsFigure(Figure):
     """Curves by game."""
 
     panels: tuple[Panel, ...]
-    x_title: str = "iteration"
+    x_title: str = "agent steps"
     y_title: str = "score"
 
     @property
@@ -76,14 +86,16 @@ class PanelsFigure(Figure):
         return {1: 1, 2: 2, 3: 3, 4: 2}.get(len(self.panels), 3 if len(self.panels) <= 9 else 4)
 
     def remarks(self) -> list[str]:
-        """Bands, thinning, and marks."""
+        """Runs or bands, thinning, and marks."""
         parts = []
-        if any(trace.spread is not None for trace in self.traces):
+        if self._has_runs:
+            parts.append("Thick lines are means over seeds, thin lines the seeds.")
+        elif any(trace.spread is not None for trace in self.traces):
             parts.append("Lines are means over seeds, bands ± one standard deviation.")
         longest = max(trace.mean.size for trace in self.traces)
         if longest > self._points:
             parts.append(
-                f"Drawn at {self._points} of {longest} iterations; nothing is smoothed. "
+                f"Drawn at {self._points} of {longest} points; nothing is smoothed. "
                 "Statistics use all."
             )
         if any(trace.marks for trace in self.traces):
@@ -103,6 +115,17 @@ class PanelsFigure(Figure):
         return (
             f"Line chart, {self.subtitle}, against {self.x_title}. Where the curves end: {games}."
         )
+
+    @property
+    def _is_ragged(self) -> bool:
+        """Whether the last row of panels has empty places."""
+        return len(self.panels) > self.columns and len(self.panels) % self.columns > 0
+
+    @property
+    def _has_runs(self) -> bool:
+        """Whether every run has a line."""
+        several = (trace.runs is not None and len(trace.runs) > 1 for trace in self.traces)
+        return len(self.panels) <= RUNS_DRAWN and any(several)
 
     @property
     def _points(self) -> int:
@@ -134,8 +157,10 @@ class PanelsFigure(Figure):
                 columns=self.columns,
                 data=alt.NamedData("all"),
                 bounds="flush",
-                spacing={"row": 38, "column": 50},
+                spacing={"row": 64 if self._is_ragged else 38, "column": 50},
             ).resolve_scale(y="independent")
+            if self._is_ragged:  # a shared axis would also stand where no panel is
+                chart = chart.resolve_axis(x="independent")
         spec = finished(
             chart,
             self,
@@ -172,21 +197,36 @@ def drawn(size: int, points: int) -> Array:
 def _rows(figure: PanelsFigure, interactive: bool) -> list[Row]:
     rows: list[Row] = []
     for panel in figure.panels:
-        # Curves without a band are drawn first: they are the background.
+        # Curves without a spread are drawn first: they are the background.
         for trace in sorted(panel.traces, key=lambda trace: trace.spread is not None):
             shown = drawn(trace.mean.size, figure._points)
+            own = {"p": panel.title, "c": trace.style.label}
             for i in shown[~np.isnan(trace.mean[shown])]:
-                row = {"k": "line", "p": panel.title, "c": trace.style.label, "x": int(i) + 1}
-                row["y"] = _rounded(trace.mean[i])
-                if trace.spread is not None:
+                row = {"k": "line", **own, **_point(trace.x[i], trace.mean[i])}
+                if trace.spread is not None and not figure._has_runs:
                     row["l"] = _rounded(trace.mean[i] - trace.spread[i])
                     row["h"] = _rounded(trace.mean[i] + trace.spread[i])
                 rows.append(row)
+            if figure._has_runs and trace.runs is not None:
+                rows += [
+                    {"k": "run", **own, "r": f"{trace.style.label} {r}", **_point(trace.x[i], y[i])}
+                    for r, y in enumerate(trace.runs)
+                    for i in shown[~np.isnan(y[shown])]
+                ]
         rows += _marks(panel)
         rows.append({"k": "title", "p": panel.title})
         if interactive:
             rows += _strips(figure, panel)
     return rows
+
+
+def _point(x: float, y: float) -> Row:
+    return {"x": _place(x), "y": _rounded(y)}
+
+
+def _place(x: float) -> float | int:
+    """Whole numbers as such: they are told as they are."""
+    return int(x) if x == int(x) else float(f"{x:.10g}")
 
 
 def _marks(panel: Panel) -> list[Row]:
@@ -196,27 +236,31 @@ def _marks(panel: Panel) -> list[Row]:
         known = np.flatnonzero(~np.isnan(trace.mean))
         row: Row = {"k": "mark", "p": panel.title, "c": trace.style.label}
         for i in sorted({min(i, trace.mean.size - 1) for i in trace.marks} & set(known.tolist())):
-            rows.append({**row, "x": i + 1, "y": _rounded(trace.mean[i]), "s": 90})
+            rows.append({**row, **_point(trace.x[i], trace.mean[i]), "s": 90})
         if known.size and not rows:
             first = int(known[0])
-            rows.append({**row, "x": first + 1, "y": _rounded(trace.mean[first]), "s": 0})
+            rows.append({**row, **_point(trace.x[first], trace.mean[first]), "s": 0})
     return rows
 
 
 def _strips(figure: PanelsFigure, panel: Panel) -> list[Row]:
-    """Each drawn iteration owns the strip up to the middles to its neighbours."""
-    size = max(trace.mean.size for trace in panel.traces)
-    shown = drawn(size, figure._points)
-    x = shown + 1.0
-    middles = (x[1:] + x[:-1]) / 2
+    """Each drawn point owns the strip up to the middles to its neighbours."""
+    shown = [
+        {_place(trace.x[i]): i for i in drawn(trace.mean.size, figure._points)}
+        for trace in panel.traces
+    ]
+    x = sorted({place for own in shown for place in own})
+    middles = [(a + b) / 2 for a, b in pairwise(x)]
     rows = []
-    for i, left, right in zip(shown, [x[0], *middles], [*middles, x[-1]]):
-        row: Row = {"k": "strip", "p": panel.title, "x": int(i) + 1}
+    labels = [style.label for style in figure.styles]
+    for place, left, right in zip(x, [x[0], *middles], [*middles, x[-1]]):
+        row: Row = {"k": "strip", "p": panel.title, "x": place}
         row |= {"a": float(left), "b": float(right)}
-        for trace in panel.traces:
-            position = [style.label for style in figure.styles].index(trace.style.label)
-            if i < trace.mean.size and not math.isnan(trace.mean[i]):
+        for trace, own in zip(panel.traces, shown):
+            i = own.get(place)
+            if i is not None and not math.isnan(trace.mean[i]):
                 spread = None if trace.spread is None else short(trace.spread[i])
+                position = labels.index(trace.style.label)
                 row[f"v{position}"] = with_spread(short(trace.mean[i]), spread)
         rows.append(row)
     return rows
@@ -225,17 +269,18 @@ def _strips(figure: PanelsFigure, panel: Panel) -> list[Row]:
 def _encodings(figure: PanelsFigure) -> dict[str, Any]:
     alt = altair()
     small = len(figure.panels) > 1
-    size = max(trace.mean.size for trace in figure.traces)
+    every = [trace.x for trace in figure.traces if trace.x.size]
+    low, high = min(x[0] for x in every), max(x[-1] for x in every)
     marks = {"labelFontSize": 10 if figure.columns > 2 else 12}
     marks |= {"titleFontSize": 11 if figure.columns > 2 else 13}
-    x_axis = alt.Axis(title=figure.x_title, tickCount=4 if small else 8, format=",d", **marks)
+    x_axis = alt.Axis(title=figure.x_title, tickCount=4 if small else 8, labelExpr=SHORT, **marks)
     y_axis = alt.Axis(
         title=None if small else figure.y_title,
         tickCount=4 if small else 6,
-        labelExpr=SCORE,
+        labelExpr=SHORT,
         **marks,
     )
-    domain = alt.Scale(domain=[1, max(size, 2)], nice=False)
+    domain = alt.Scale(domain=[low, high if high > low else low + 1], nice=False)
     return {
         "x": alt.X("x:Q", scale=domain, axis=x_axis),
         "y": alt.Y("y:Q", scale=alt.Scale(zero=False), axis=y_axis),
@@ -256,11 +301,13 @@ def _layers(figure: PanelsFigure, scales: dict[str, Any]) -> list[Any]:
         y2=alt.Y2("h:Q"),
         color=scales["color"],
     )
+    run = _kind("run").mark_line(strokeWidth=0.8, opacity=0.45)
+    run = run.encode(x=scales["x"], y=scales["y"], color=scales["color"], detail="r:N")
     line = _kind("line").mark_line(strokeWidth=2 if len(figure.panels) == 1 else 1.6)
     mark = _kind("mark").mark_point(shape="cross", angle=45, filled=True, opacity=1, strokeWidth=0)
     size = alt.Size("s:Q", scale=None, legend=None)
     mark = mark.encode(x=scales["x"], y=scales["y"], color=scales["color"], size=size)
-    layers = [band, line.encode(**scales), mark]
+    layers = [run if figure._has_runs else band, line.encode(**scales), mark]
     if len(figure.panels) > 1:  # a header would move with the labels of the axis beneath it
         title = _kind("title").mark_text(align="left", baseline="bottom", fontSize=13, color=INK)
         layers.append(title.encode(x=alt.value(0), y=alt.value(-6), text="p:N"))

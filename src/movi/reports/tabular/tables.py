@@ -125,15 +125,24 @@ def _number(path: Path, line: int, column: str, text: str) -> float:
     return value
 
 
+def _cells(path: Path) -> list[list[str]]:
+    try:
+        return list(csv.reader(io.StringIO(text(path, LARGE), newline="")))
+    except csv.Error as error:
+        raise UserError(f"{path}: cannot be read as a CSV table ({error})") from error
+
+
+def columns_of(path: Path) -> list[str]:
+    """The names in the header line of a CSV file; none if it is empty."""
+    return [name.strip() for name in next(iter(_cells(path)), [])]
+
+
 def read_table(path: Path, required: Sequence[str], words: Sequence[str] = ()) -> Table:
     """The table in a CSV file with a header line; columns not in ``words`` are numbers.
 
     Columns beyond ``required`` and ``words`` are read too. Infinity is a number, NaN is not.
     """
-    try:
-        rows = list(csv.reader(io.StringIO(text(path, LARGE), newline="")))
-    except csv.Error as error:
-        raise UserError(f"{path}: cannot be read as a CSV table ({error})") from error
+    rows = _cells(path)
     if not rows or not any(rows[0]):
         raise UserError(f"{path}: empty, expected a header line with columns {_listed(required)}")
     header = [name.strip() for name in rows[0]]
