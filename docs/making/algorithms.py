@@ -137,11 +137,13 @@ def curves(name: str) -> bytes | None:
         {
             "environment": env,
             "variant": label,
-            "step": (i + 1) * runs[0].config.iteration_steps,
+            "seed": run.config.seed,
+            "step": float(step),
             "score": float(score),
         }
         for (env, label), runs in _of({name, base}).items()
-        for i, score in enumerate(np.nanmean(_padded(runs), axis=0))
+        for run in runs
+        for step, score in zip(run.training.steps, run.training.scores)
         if np.isfinite(score)
     ]
     one = (
@@ -149,7 +151,7 @@ def curves(name: str) -> bytes | None:
         .mark_line()
         .encode(
             alt.X("step:Q", title="agent steps", axis=alt.Axis(format="~s")),
-            alt.Y("score:Q", title="mean training score", scale=alt.Scale(zero=False)),
+            alt.Y("mean(score):Q", title="training score, mean over seeds"),
             alt.Color("variant:N", legend=alt.Legend(orient="bottom", title=None)),
         )
     )
@@ -158,14 +160,6 @@ def curves(name: str) -> bytes | None:
     file = io.StringIO()
     chart.save(file, format="svg")
     return file.getvalue().encode()
-
-
-def _padded(runs: Sequence[Run]) -> np.ndarray:
-    """The scores of runs, [runs, iterations], NaN past the end of a run."""
-    longest = max(len(run.scores) for run in runs)
-    return np.array(
-        [np.pad(run.scores, (0, longest - len(run.scores)), constant_values=np.nan) for run in runs]
-    )
 
 
 _MARK = re.compile(r"<!-- (options|metrics|results): ([\w-]+) -->")
