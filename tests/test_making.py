@@ -4,6 +4,7 @@ import doctest
 import importlib
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -87,3 +88,25 @@ def test_links_lead_to_pages_or_keep_their_words_alone(making):
     text += "[c](docs/tutorials/own_mdp.py) [d](gone.md)"
     made = making("links").for_site(text, "README.md", "reference/x.md")
     assert made == "[a](../report.md#rules) b [c](../tutorials/own_mdp.md) [d](gone.md)"
+
+
+@pytest.mark.parametrize("path", sorted(ROOT.glob("docs/howto/*.md")), ids=lambda path: path.stem)
+@pytest.mark.slow
+def test_the_python_of_the_how_to_pages_runs(path, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    blocks = re.findall(r"```python\n(.*?)```", path.read_text(), re.S)
+    assert blocks
+    names = {"__name__": "page"}
+    for block in blocks:
+        exec(compile(block, str(path), "exec"), names)
+
+
+@pytest.mark.parametrize(
+    "path", sorted(ROOT.glob("docs/tutorials/*.py")), ids=lambda path: path.stem
+)
+@pytest.mark.slow
+def test_a_tutorial_runs_from_top_to_bottom(path, tmp_path):
+    done = subprocess.run(
+        [sys.executable, str(path)], cwd=tmp_path, capture_output=True, text=True, timeout=900
+    )
+    assert done.returncode == 0, done.stderr[-2000:]

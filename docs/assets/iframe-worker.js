@@ -13,15 +13,13 @@ if (location.protocol === "file:") {
           this.dispatchEvent(new MessageEvent("message", { data: event.data }));
       });
       this.loaded = new Promise((resolve) => {
+        this.frame.onload = resolve;
         inside.document.open();
         inside.document.write(
           "<script>postMessage = (data) => parent.dispatchEvent(" +
-            'new MessageEvent("message", {data, source: window}));</script>',
+            'new MessageEvent("message", {data, source: window}));</script>' +
+            `<script src="${new URL(url, location)}"></script>`,
         );
-        const script = inside.document.createElement("script");
-        script.onload = resolve;
-        script.src = url;
-        inside.document.body.appendChild(script);
         inside.document.close();
       });
     }

@@ -7,7 +7,7 @@ import ziamath
 from algorithms import curves, filled
 from commands import command_line
 from links import ELSEWHERE, ROOT, for_site
-from mathematics import drawn
+from mathematics import drawn, scripts
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from notebooks import executed, page_of
@@ -71,4 +71,5 @@ def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> st
 
 def on_page_content(html: str, page: Page, config: Any, files: Files) -> str:
     """A page with its mathematics drawn."""
-    return drawn(html)
+    html = drawn(html)
+    return html if page.file.src_uri == "reference/python.md" else scripts(html)
