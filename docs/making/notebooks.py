@@ -15,7 +15,8 @@ SECONDS = 900
 def executed(source: Path) -> Any:
     """A tutorial as a notebook with its outputs; an error in any cell is an error of the build."""
     notebook = jupytext.read(source)
-    NotebookClient(notebook, timeout=SECONDS, kernel_name="python3").execute()
+    config = Config({"KernelManager": {"transport": "ipc"}})  # a socket in the file system
+    NotebookClient(notebook, timeout=SECONDS, kernel_name="python3", config=config).execute()
     return notebook
 
 
