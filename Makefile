@@ -9,10 +9,13 @@ WORKERS ?= 2
 CONSTRAINTS ?= -c constraints.txt
 NEWEST ?= python3.13
 
-.PHONY: help setup reproduce test test-portable test-newest test-slow docs bench lint clean
+REFERENCE ?=
+
+.PHONY: help setup reproduce evidence test test-portable test-newest test-slow docs bench lint clean
 
 help:
 	@echo "make reproduce  the paper's experiments, into $(RESULTS)/ (a page and figures)"
+	@echo "make evidence   the page and figures of the committed runs, and the numbers of docs/evidence.md"
 	@echo "make test       lint, types and the test suite (about 12 minutes on two cores)"
 	@echo "make test-portable  the numeric tests as other processors would run them"
 	@echo "make test-newest    make test with $(NEWEST) and the newest versions of everything"
@@ -36,6 +39,12 @@ reproduce: $(READY)
 	$(BIN)/movi garnets bounds --out $(RESULTS)
 	$(BIN)/movi sweep examples/cartpole.toml --out $(RESULTS)/deep
 	$(BIN)/movi report $(RESULTS)
+
+# REFERENCE=FILE lays published curves over (docs/report.md).
+evidence: $(READY)
+	$(BIN)/python evidence/zoo.py
+	$(BIN)/python evidence/publish.py
+	$(BIN)/movi report evidence --out $(RESULTS)/evidence/report.html --format svg csv $(addprefix --reference ,$(REFERENCE))
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -1,7 +1,8 @@
 """Copies the ended runs of a sweep into the repository: python evidence/collect.py SWEEP NAME.
 
 Everything that makes a number: the matrix, each run's config, metrics, evaluations, status and
-versions, in evidence/runs/NAME; and the agent of seed 0, for the zoo. Nothing is computed here.
+versions, in evidence/runs/NAME; and the agents of seed 0 that evidence/zoo.py takes from there.
+Nothing is computed here.
 """
 
 import json
@@ -17,6 +18,7 @@ FILES = (
     "status.json",
     "versions.json",
 )
+IN_THE_ZOO = ("dqn", "momentum-dqn", "munchausen-dqn")
 ENDED = ("finished", "diverged")
 
 
@@ -31,7 +33,8 @@ def collect(sweep: Path, out: Path) -> list[Path]:
         if json.loads(status.read_text())["status"] not in ENDED or target.exists():
             continue
         target.mkdir(parents=True)
-        names = (*FILES, "agent.safetensors") if run.name == "seed-0" else FILES
+        kept = run.name == "seed-0" and run.parent.name in IN_THE_ZOO
+        names = (*FILES, "agent.safetensors") if kept else FILES
         for name in names:
             if (run / name).exists():
                 shutil.copy(run / name, target / name)

@@ -26,8 +26,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tests.conftest import QUICK
-
 ROOT = Path(__file__).resolve().parents[1]
 NUMERIC = (
     "tests/test_targets.py",
@@ -49,6 +47,15 @@ ROUNDING = 1e-12
 """How far tables of two settings may be apart, relative to their largest entry."""
 
 
+# As users do it, compiling takes three quarters of the time. One setting has it; the others have
+# LLVM's first level, which chooses instructions and vectors by the processor too, and XLA's older
+# emitters of loops: half the time, and one more way of rounding that tests have to stand.
+SHORTER = (
+    "--xla_backend_optimization_level=1 --xla_cpu_parallel_codegen_split_count=1"
+    " --xla_cpu_use_fusion_emitters=false"
+)
+
+
 class Setting(NamedTuple):
     """What the libraries are told; what is empty is left to them."""
 
@@ -59,25 +66,30 @@ class Setting(NamedTuple):
 
     @property
     def environment(self) -> dict[str, str]:
-        """The variables that say so. Without a word to XLA it compiles as it does for users."""
+        """The variables that say so."""
         told = {
             "OPENBLAS_CORETYPE": self.openblas,
             "NPY_DISABLE_CPU_FEATURES": self.numpy_without,
         }
         return {
             **{name: value for name, value in told.items() if value},
-            "XLA_FLAGS": f"{QUICK} --xla_cpu_max_isa={self.xla}" if self.xla else "",
+            "XLA_FLAGS": self.xla,
             "NPROC": str(self.threads),
             "OPENBLAS_NUM_THREADS": str(self.threads),
         }
 
 
+def at_most(isa: str) -> str:
+    """What tells XLA to use these instructions and older ones."""
+    return f"{SHORTER} --xla_cpu_max_isa={isa}"
+
+
 SETTINGS = {
     "this machine": Setting(),
-    "one thread": Setting(threads=1),
-    "AVX2": Setting("Haswell", "X86_V4 AVX512_ICL AVX512_SPR", "AVX2"),
-    "AVX": Setting("Sandybridge", "X86_V3 X86_V4 AVX512_ICL AVX512_SPR", "AVX", threads=1),
-    "SSE": Setting("Prescott", "X86_V3 X86_V4 AVX512_ICL AVX512_SPR", "SSE4_2"),
+    "one thread": Setting(xla=SHORTER, threads=1),
+    "AVX2": Setting("Haswell", "X86_V4 AVX512_ICL AVX512_SPR", at_most("AVX2")),
+    "AVX": Setting("Sandybridge", "X86_V3 X86_V4 AVX512_ICL AVX512_SPR", at_most("AVX"), threads=1),
+    "SSE": Setting("Prescott", "X86_V3 X86_V4 AVX512_ICL AVX512_SPR", at_most("SSE4_2")),
 }
 
 

@@ -4,19 +4,34 @@ import os
 import re
 import subprocess
 import sys
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 import movi
-from movi.cli import COMMANDS, command
+from movi.cli import COMMANDS, command, main
 
 
-def call(*words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+@pytest.fixture
+def call(tmp_path, monkeypatch, capfd):
+    """Calls ``movi`` in this process; what a process of its own would have ended with."""
+    monkeypatch.setenv("COLUMNS", "200")
+
+    def done(*words: object) -> subprocess.CompletedProcess[str]:
+        arguments = [str(word) for word in words]
+        try:
+            status = main(arguments)
+        except SystemExit as end:
+            status = end.code
+        return subprocess.CompletedProcess(arguments, status, *capfd.readouterr())
+
+    return done
+
+
+def process(*words: object) -> subprocess.CompletedProcess[str]:
+    """``python -m movi`` in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "movi", *map(str, words)],
-        cwd=cwd,
         capture_output=True,
         text=True,
         timeout=300,
@@ -32,7 +47,7 @@ def garnet_file(tmp_path):
 
 
 @pytest.mark.parametrize("scheme", ["avi", "movi", "dpp"])
-def test_solve_writes_q_policy_and_a_bound_that_holds(garnet_file, tmp_path, scheme):
+def test_solve_writes_q_policy_and_a_bound_that_holds(call, garnet_file, tmp_path, scheme):
     out = tmp_path / "solution.npz"
     done = call("solve", garnet_file, "--scheme", scheme, "--out", out)
     assert done.returncode == 0, done.stderr
@@ -47,9 +62,9 @@ def test_solve_writes_q_policy_and_a_bound_that_holds(garnet_file, tmp_path, sch
     assert "tolerance 1e-06 reached" in done.stdout
 
 
-def test_a_sampled_solve_is_reproducible_and_says_how_it_was_made(garnet_file):
+def test_a_sampled_solve_is_reproducible_and_says_how_it_was_made(call, garnet_file):
     words = ("solve", garnet_file, "--scheme", "movi", "--sampled", "--iterations", 200)
-    first, again = call(*words, "--seed", 3), call(*words, "--seed", 3)
+    first, again = process(*words, "--seed", 3), call(*words, "--seed", 3)
     other = call(*words, "--seed", 4)
     assert first.stdout == again.stdout != other.stdout
     assert "sampled, m = 1, seed 3" in first.stdout
@@ -60,7 +75,7 @@ def test_a_tolerance_that_is_not_reached_is_exit_status_3_and_what_was_found_is_
     garnet_file, tmp_path
 ):
     out = tmp_path / "solution.npz"
-    done = call("solve", garnet_file, "--scheme", "sql", "--iterations", 50, "--out", out)
+    done = process("solve", garnet_file, "--scheme", "sql", "--iterations", 50, "--out", out)
     assert done.returncode == 3
     assert "(tolerance 1e-06 NOT reached)" in done.stdout
     assert done.stderr.startswith("movi: tolerance: 1e-06, not reached in 50 iterations; about ")
@@ -70,7 +85,7 @@ def test_a_tolerance_that_is_not_reached_is_exit_status_3_and_what_was_found_is_
         assert 1e-6 < np.abs(solution["q"] - best).max() <= solution["bound"]
 
 
-def test_the_number_of_iterations_that_is_said_to_be_needed_is_enough(garnet_file):
+def test_the_number_of_iterations_that_is_said_to_be_needed_is_enough(call, garnet_file):
     done = call("solve", garnet_file, "--iterations", 12)
     assert done.returncode == 3
     assert "avi needs the fewest" not in done.stderr
@@ -80,7 +95,7 @@ def test_the_number_of_iterations_that_is_said_to_be_needed_is_enough(garnet_fil
     assert solution.iterations / 2 <= needed <= 3 * solution.iterations
 
 
-def test_a_tolerance_that_float64_cannot_prove_is_said_at_once(tmp_path):
+def test_a_tolerance_that_float64_cannot_prove_is_said_at_once(call, tmp_path):
     mdp, path = movi.garnet(20, 3, 2, seed=5), tmp_path / "large.npz"
     rewards = np.full((20, 3), -1e9)
     movi.save_mdp(movi.FiniteMDP(mdp.successors, mdp.probabilities, rewards, 0.99), path)
@@ -97,7 +112,7 @@ def test_a_tolerance_that_float64_cannot_prove_is_said_at_once(tmp_path):
     assert again.returncode == 0, again.stderr
 
 
-def test_garnet_writes_the_mdp_of_its_seed(tmp_path):
+def test_garnet_writes_the_mdp_of_its_seed(call, tmp_path):
     out = tmp_path / "g.npz"
     assert call("garnet", "--states", 9, "--seed", 2, "--out", out).returncode == 0
     read, made = movi.load_mdp(out), movi.garnet(9, seed=2)
@@ -130,8 +145,11 @@ def test_garnet_writes_the_mdp_of_its_seed(tmp_path):
         (["report", "nowhere"], "nowhere"),
     ],
 )
-def test_a_mistake_is_one_line_exit_status_2_and_writes_nothing(words, says, tmp_path):
-    done = call(*words, cwd=tmp_path)
+def test_a_mistake_is_one_line_exit_status_2_and_writes_nothing(
+    call, words, says, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)
+    done = call(*words)
     assert done.returncode == 2
     assert done.stdout == ""
     assert done.stderr.startswith("movi: ")
@@ -140,7 +158,15 @@ def test_a_mistake_is_one_line_exit_status_2_and_writes_nothing(words, says, tmp
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path):
+def test_a_mistake_ends_a_process_of_its_own_in_the_same_way(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    done = process("solve", "missing.npz")
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == "movi: missing.npz: No such file or directory\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_directory_that_cannot_be_written_is_refused_before_the_work(call, tmp_path):
     (tmp_path / "file").write_text("")
     done = call("garnets", "compare", "--out", tmp_path / "file" / "in")
     assert done.returncode == 2
@@ -148,28 +174,33 @@ def test_a_directory_that_cannot_be_written_is_refused_before_the_work(tmp_path)
 
 
 def test_help_lists_every_command_with_its_purpose():
-    text = call("--help").stdout
+    done = process("--help")
+    assert done.returncode == 0
+    text = done.stdout
     for words in COMMANDS:
         assert f"movi {words} " in text
         assert command(words).__doc__.splitlines()[0] in text
 
 
 @pytest.mark.parametrize("words", COMMANDS)
-def test_help_documents_every_option(words):
-    text = call(*words.split(), "--help").stdout
-    positional = {"file", "directory", "algorithm", "run", "name", "source", "target", "solution"}
-    for name in set(command(words).__dataclass_fields__) - positional - {"options"}:
+def test_help_documents_every_option(call, words):
+    done = call(*words.split(), "--help")
+    assert done.returncode == 0
+    text = done.stdout
+    fields = set(command(words).__dataclass_fields__)
+    positional = {"file", "directory", "algorithm", "run", "runs", "name", "source", "target"}
+    for name in fields - positional - {"solution", "options"}:
         assert f"--{name.replace('_', '-')}" in text
-    assert "(default" in text or "(required)" in text
+    assert "(default" in text or "(required)" in text or not fields
 
 
 def test_the_version_is_the_packages():
-    assert call("--version").stdout == f"movi {movi.__version__}\n"
+    assert process("--version").stdout == f"movi {movi.__version__}\n"
 
 
-def test_a_small_comparison_ends_in_a_page(tmp_path):
+def test_a_small_comparison_ends_in_a_page(call, tmp_path):
     out = tmp_path / "results"
-    done = call("garnets", "compare", "--mdps", 4, "--iterations", 120, "--out", out)
+    done = process("garnets", "compare", "--mdps", 4, "--iterations", 120, "--out", out)
     assert done.returncode == 0, done.stderr
     assert "Confirmed: " in done.stdout
     for form in ("pdf", "png", "svg"):
@@ -177,3 +208,17 @@ def test_a_small_comparison_ends_in_a_page(tmp_path):
     done = call("report", out)
     assert done.returncode == 0, done.stderr
     assert "<svg" in (out / "report.html").read_text()
+
+
+def test_without_the_extra_report_figures_are_left_out_and_that_is_said_first(
+    tmp_path, monkeypatch, capsys
+):
+    from movi.reports.drawing import figure
+
+    monkeypatch.setattr(figure, "find_spec", lambda name: None)
+    words = ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", str(tmp_path)]
+    assert main(["garnets", "bounds", *words]) == 0
+    first, *_, last = capsys.readouterr().out.splitlines()
+    assert first.startswith("figures      left out: report needs the extra `report`: pip install")
+    assert last == f"written      {tmp_path / 'bounds.csv'}"
+    assert not (tmp_path / "figures").exists()

@@ -14,8 +14,8 @@ import movi
 from movi.files import file_to_write
 from movi.runs.config import Config
 from movi.runs.files import read_config
+from movi.runs.matrix import read_sweep_file
 from movi.runs.sweep import to_json
-from movi.sweeps.matrix import read_sweep_file
 from movi.training.checkpoint import Checkpoints, Saved, encoded, newest
 from movi.training.train import train
 from tests import fuzzing

@@ -77,10 +77,17 @@ def test_every_algorithm_s_metrics_are_explained_and_its_options_too(making):
     assert "| `--floor` | number | `-1.0` |" in making("algorithms").options("munchausen-dqn")
 
 
-@pytest.mark.parametrize("name", ["links", "outputs"])
-def test_the_examples_of_the_making_hold(making, name):
-    found = doctest.testmod(making(name), optionflags=doctest.ELLIPSIS)
+def test_the_examples_of_the_links_hold(making):
+    found = doctest.testmod(making("links"))
+    assert found.attempted >= 2
     assert found.failed == 0
+
+
+def test_pictures_from_beside_the_pages_come_along(making):
+    links, page = making("links"), "![map](../docs/figures/family.svg) ![r](../README.md)"
+    assert list(links.pictures(page, "docs/x.md")) == ["README.md"]
+    made = links.for_site(page, "docs/x.md", "reference/x.md")
+    assert made == "![map](../docs/figures/family.svg) ![r](../README.md)"
 
 
 def test_links_lead_to_pages_or_keep_their_words_alone(making):

@@ -3,21 +3,24 @@
 import doctest
 import importlib.util
 import re
+import shlex
 from pathlib import Path
 
 import pytest
+
+from movi.cli import main
 
 ROOT = Path(__file__).parents[1]
 README, START = ROOT / "README.md", ROOT / "docs" / "start.md"
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?(?:e-?\d+)?")
 
 
-def outputs():
-    """The module that writes what commands print into a page."""
+def steps(page):
+    """The commands of a page, each with what is shown beneath it."""
     spec = importlib.util.spec_from_file_location("outputs", ROOT / "docs/making/outputs.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module
+    return module.steps(page.read_text())
 
 
 @pytest.mark.parametrize(("page", "least"), [(README, 6), (START, 18)])
@@ -34,13 +37,17 @@ def test_the_readme_is_short():
 
 
 @pytest.mark.parametrize(("page", "least"), [(README, 3), (START, 10)])
-def test_the_commands_of_the_page_print_what_it_shows(page, least, tmp_path):
+def test_the_commands_of_the_page_print_what_it_shows(page, least, tmp_path, monkeypatch, capfd):
     """The README leaves out what varies (…); the other page has the numbers of one run."""
-    commands = outputs()
-    steps = commands.steps(page.read_text())
-    assert len(steps) >= least
-    for command, expected in steps:
-        printed = commands.run(command, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    assert len(steps(page)) >= least
+    for command, expected in steps(page):
+        words = shlex.split(command)
+        assert words[0] == "movi"
+        status = main(words[1:])
+        said = capfd.readouterr()
+        assert status == 0, said.err
+        printed = said.out.strip()
         if page == START:
             assert NUMBER.sub("#", printed) == NUMBER.sub("#", expected.strip()), command
         else:

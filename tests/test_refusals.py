@@ -25,10 +25,10 @@ from movi.reports.deep.references import read_reference
 from movi.reports.tabular.tables import read_table
 from movi.runs.config import Config
 from movi.runs.lock import SWEEP_LOCK, Lock
+from movi.runs.matrix import read_sweep_file
 from movi.runs.sweep import to_json
 from movi.sizes import available_memory, require
 from movi.sweeps.drive import to_stdout
-from movi.sweeps.matrix import read_sweep_file
 from movi.training.checkpoint import Checkpoints, Saved, newest
 from movi.training.keeping import Keeper
 from movi.training.run_directory import RunDirectory

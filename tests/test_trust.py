@@ -18,9 +18,9 @@ from movi.errors import UserError
 from movi.files import file_to_write, write_aside
 from movi.modules import import_trusted
 from movi.runs.config import Config
+from movi.runs.matrix import read_sweep_file
 from movi.runs.sweep import to_json
 from movi.spaces import ObservationSpace, Spaces
-from movi.sweeps.matrix import read_sweep_file
 
 EVIL = """
 from pathlib import Path

@@ -6,7 +6,7 @@ from typing import Any
 import ziamath
 from algorithms import curves, filled
 from commands import command_line
-from links import ELSEWHERE, ROOT, for_site
+from links import ELSEWHERE, ROOT, for_site, pictures
 from mathematics import drawn, scripts
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
@@ -51,6 +51,8 @@ def on_files(files: Files, config: Any) -> Files:
     for source, page in ELSEWHERE.items():
         if page != "index.md":
             made[page] = for_site((ROOT / source).read_text(), source, page)
+    for file in files.documentation_pages():
+        made |= pictures(file.content_string, f"docs/{file.src_uri}")
     for name in names():
         if figure := curves(name):
             made[f"algorithms/curves-{name}.svg"] = figure

@@ -11,6 +11,7 @@ ELSEWHERE = {
     "CHANGELOG.md": "changelog.md",
 }
 """Files beside docs/ that are pages of the site, with their names there."""
+_PICTURE = re.compile(r"!\[(?P<label>[^\]]*)\]\((?P<target>[^)\s#:]+)\)")
 _LINK = re.compile(r"(?<!!)\[(?P<label>[^\]]*)\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
 
 
@@ -38,4 +39,29 @@ def for_site(markdown: str, source: str, page: str) -> str:
             return f"[{link['label']}]({relative}{link['anchor'] or ''})"
         return link["label"] if path.exists() else link[0]
 
-    return _LINK.sub(rewritten, markdown)
+    def moved(picture: re.Match[str]) -> str:
+        path = _outside(here / picture["target"])
+        return (
+            f"![{picture['label']}]({os.path.relpath(path, Path(page).parent)})"
+            if path
+            else picture[0]
+        )
+
+    return _LINK.sub(rewritten, _PICTURE.sub(moved, markdown))
+
+
+def _outside(path: Path) -> str | None:
+    """The name of a file of the repository that is not below docs/; None for any other."""
+    name = os.path.relpath(path, ROOT)
+    return None if name.startswith(("..", "docs/")) or not path.exists() else name
+
+
+def pictures(markdown: str, source: str) -> dict[str, bytes]:
+    """The pictures of a page that are not below docs/: on the site they have the same names.
+
+    >>> list(pictures("![a map](figures/family.svg)", "docs/family.md"))
+    []
+    """
+    found = (ROOT / source).parent
+    named = (_outside(found / picture["target"]) for picture in _PICTURE.finditer(markdown))
+    return {name: (ROOT / name).read_bytes() for name in named if name}

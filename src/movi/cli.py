@@ -6,7 +6,7 @@ from importlib import import_module
 from typing import Any
 
 from movi.arguments import with_options
-from movi.errors import Interrupted, ToleranceMissed, UserError, one_line
+from movi.errors import Interrupted, MissingExtra, ToleranceMissed, UserError, one_line
 from movi.signals import listening
 from movi.version import __version__
 
@@ -80,9 +80,18 @@ def perform(chosen: Any) -> None:
         chosen.execute()
         return
     from movi.reports import draw
+    from movi.reports.drawing.figure import check_drawing
 
+    left_out = None
+    try:
+        check_drawing()
+    except MissingExtra as missing:
+        left_out = missing
+        print(f"figures      left out: {missing}")
     path = chosen.compute(progress=True)
     print(f"written      {path}")
+    if left_out is not None:
+        return
     files, remarks = draw(path.parent, chosen.made_by)
     print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
     for said in remarks:

@@ -37,17 +37,18 @@ class UserError(ValueError):
 
 
 class MissingExtra(UserError):
-    """An optional part is not installed; the line says how to install it.
+    """Optional parts are not installed; the line says how to install them.
 
     >>> print(MissingExtra("record", "video"))
     record needs the extra `video`: pip install 'momentum-rl[video]' (in a clone: '.[video]')
     """
 
-    def __init__(self, what: str, extra: str) -> None:
-        """What needs it, and the extra's name in pyproject.toml."""
+    def __init__(self, what: str, *extras: str) -> None:
+        """What needs them, and the extras' names in pyproject.toml."""
+        names, together = " and ".join(f"`{extra}`" for extra in extras), ",".join(extras)
         super().__init__(
-            f"{what} needs the extra `{extra}`: pip install 'momentum-rl[{extra}]' "
-            f"(in a clone: '.[{extra}]')"
+            f"{what} needs the extra{'s' * (len(extras) > 1)} {names}: "
+            f"pip install 'momentum-rl[{together}]' (in a clone: '.[{together}]')"
         )
 
 

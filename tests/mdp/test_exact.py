@@ -321,3 +321,10 @@ def test_exact_answers_are_float64_and_leave_the_default_precision_alone(path):
 def test_arrays_of_another_rank_are_refused_by_name(call, says):
     with pytest.raises(UserError, match=says):
         call(movi.garnet(5, 2, 2))
+
+
+def test_an_optimum_says_what_it_is_in_one_line():
+    found = movi.optimum(movi.garnet(30, 4, 2, seed=0))
+    assert repr(found) == f"Optimum(q* [30, 4], within {found.bound:.2g})"
+    missed = found._replace(converged=np.array(False))
+    assert repr(missed).endswith(", tolerance NOT reached)")

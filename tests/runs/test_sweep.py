@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from movi.errors import UserError
+from movi.runs.matrix import Variant, cross
 from movi.runs.sweep import from_json, read_sweep, to_json, write_sweep
-from movi.sweeps.matrix import Variant, cross
 from movi.sweeps.named import named_sweep
 from movi.version import __version__
 

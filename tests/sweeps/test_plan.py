@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from movi.errors import UserError
+from movi.runs.matrix import Variant, cross
 from movi.sizes import require
 from movi.sweeps.jobs import jobs_of
-from movi.sweeps.matrix import Variant, cross
 from movi.sweeps.needs import Footprint, computed
 from movi.sweeps.plan import PROCESS, fitted, grouped, shares
 from movi.sweeps.ray_cluster import planned

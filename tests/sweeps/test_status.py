@@ -9,9 +9,9 @@ import pytest
 
 from movi.cli import main
 from movi.runs.lock import SWEEP_LOCK, Lock
+from movi.runs.matrix import Variant, cross
 from movi.runs.sweep import run_directory, write_sweep
 from movi.sweeps.jobs import jobs_of
-from movi.sweeps.matrix import Variant, cross
 from movi.sweeps.progress import Progress, read_sign
 from movi.sweeps.status import overview, summary
 

@@ -48,8 +48,15 @@ def test_evaluate_prints_mean_standard_deviation_and_each_return(run, capsys):
     lines = dict(line.split("  ", 1) for line in capsys.readouterr().out.splitlines())
     returns = np.array([float(word) for word in lines["returns"].split()])
     assert len(returns) == 7
-    assert float(lines["mean"]) == pytest.approx(returns.mean())
-    assert float(lines["standard deviation"]) == pytest.approx(returns.std())
+    assert float(lines["mean"]) == pytest.approx(returns.mean(), rel=1e-5)
+    assert float(lines["standard deviation"]) == pytest.approx(returns.std(), rel=1e-5)
+    assert all(len(word.strip("-").replace(".", "")) <= 6 for word in lines["mean"].split())
+
+
+def test_an_agent_says_what_it_is(run):
+    # One hidden layer of 16 between 4 numbers and 2 actions, twice: 2 (4·16 + 16 + 16·2 + 2).
+    said = "momentum-dqn, CartPole-v1, step 300, networks h, q with 228 weights; acts by h"
+    assert repr(movi.load(run)) == f"Agent({said})"
 
 
 def test_export_writes_a_file_that_acts(run, tmp_path):

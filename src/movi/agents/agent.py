@@ -82,6 +82,13 @@ class Agent:
         self.named = named
         self.policy = policy or Greedy(acts_on, self.kinds.get(acts_on, NUMBER))
 
+    def __repr__(self) -> str:
+        weights = sum(np.size(leaf) for leaf in jax.tree.leaves(self.params))
+        said = [str(self.about[key]) for key in ("algorithm", "env") if key in self.about]
+        said += [f"step {self.about['step']:,}"] if "step" in self.about else []
+        networks = f"networks {', '.join(sorted(self.params))} with {weights:,} weights"
+        return f"Agent({', '.join([*said, networks])}; acts by {self.acts_on})"
+
     def values(self, observation: Any, name: str | None = None) -> np.ndarray:
         """The expected action values [A] of one observation, or [n, A] of n of them."""
         self._check_values("values")

@@ -36,8 +36,7 @@ class Optimum(NamedTuple):
         −inf where a state does not have an action.
       policy: [S] (or [M, S]), greedy with respect to ``q``.
       bound: a proven bound on ‖q − q*‖∞ (one per MDP of a batch).
-      converged: whether ``bound`` is what was asked for (one per MDP of a batch): at most the
-        tolerance; without a tolerance, at most 1e-10 or about what float64 can prove.
+      converged: whether ``bound`` is at most the tolerance; without one, 1e-10 or what float64 can.
       method: by which q* was found: vi, mpi, pi or ipi (one per MDP of a batch).
     """
 
@@ -47,6 +46,10 @@ class Optimum(NamedTuple):
     converged: np.ndarray
     method: Any = "auto"
 
+    def __repr__(self) -> str:
+        missed = "" if np.all(self.converged) else ", tolerance NOT reached"
+        return f"Optimum(q* {list(self.q.shape)}, within {np.max(self.bound):.2g}{missed})"
+
 
 def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: str = "auto") -> Optimum:
     """q* with a proven bound; ``converged`` says whether the bound is within the tolerance.
@@ -55,19 +58,18 @@ def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: str = "au
     that was found, converged or not. ``method`` is auto, vi, mpi, pi or ipi; see `methods`.
 
     >>> import movi
-    >>> answer = optimum(movi.garnet(30, 4, 4, seed=0), tolerance=1e-10)
-    >>> bool(answer.converged), bool(answer.bound <= 1e-10)
-    (True, True)
+    >>> optimum(movi.garnet(30, 4, 4, seed=0), tolerance=1e-10)
+    Optimum(q* [30, 4], within ...)
     """
     wanted = aim(tolerance, 1e-10)
     if mdp.batch is not None:
         each = [optimum(member, tolerance=tolerance, method=method) for member in mdp]
         return Optimum(*(np.stack(column) for column in zip(*each)))
     found = optimal(mdp, wanted, method)
-    bound, policy = np.asarray(found.state.bound), actions_of(mdp, np.asarray(found.state.index))
+    bound = np.asarray(found.state.bound)
     return Optimum(
         q=np.asarray(found.state.q),
-        policy=policy.astype(np.int32),
+        policy=actions_of(mdp, np.asarray(found.state.index)).astype(np.int32),
         bound=bound,
         converged=bound <= wanted.promise(found.state.floor),
         method=found.method,

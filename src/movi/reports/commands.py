@@ -25,8 +25,8 @@ class Report:
     step, return."""
     game: Annotated[str | None, arg(metavar="NAME")] = None
     """The game that is drawn large (default: SpaceInvaders, as in the paper; else the first)."""
-    format: tuple[Literal["pdf", "png", "svg"], ...] = ("pdf", "png", "svg")
-    """What the figures are written as."""
+    format: tuple[Literal["pdf", "png", "svg", "csv"], ...] = ("pdf", "png", "svg")
+    """What the figures are written as; csv for their numbers."""
 
     def execute(self) -> None:
         """Write the page and say where it is."""

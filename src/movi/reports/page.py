@@ -29,6 +29,8 @@ from movi.reports.deep.references import read_references
 from movi.reports.deep.sections import deep_sections
 from movi.reports.drawing.figure import FORMATS, Figure, Picture, check_formats, page_libraries
 from movi.reports.drawing.styles import DARK, INK, MUTED
+from movi.reports.evidence.plan import has_plan
+from movi.reports.evidence.sections import evidence_sections
 from movi.reports.sections import Loaded, Section
 from movi.reports.tabular.sections import SECTIONS
 from movi.reports.verdict import Finding, Verdict
@@ -74,7 +76,11 @@ class Part:
     @property
     def judged(self) -> list[Verdict]:
         """The verdicts alone."""
-        return [said for said in self.verdicts if isinstance(said, Verdict)]
+        return _judged(self.verdicts)
+
+
+def _judged(said: Sequence[Verdict | Finding]) -> list[Verdict]:
+    return [one for one in said if isinstance(one, Verdict)]
 
 
 @dataclass(frozen=True)
@@ -89,6 +95,11 @@ class Chapter:
     problems: tuple[str, ...] = ()
     """What is wrong with the data, if anything: each begins with the file in the directory."""
 
+    @property
+    def judged(self) -> list[Verdict]:
+        """The verdicts on the data as a whole."""
+        return _judged(self.loaded.said) if self.loaded is not None else []
+
 
 def read_chapters(
     directory: Path, references: Sequence[Path] = (), game: str | None = None
@@ -98,10 +109,13 @@ def read_chapters(
     Raises UserError if the directory has nothing to show, or a reference cannot be used.
     """
     _check(directory)
-    sections, problems = deep_sections(directory, read_references(references), game)
-    chapters = [_read_chapter(directory, section) for section in (*SECTIONS, *sections)]
-    first = chapters[len(SECTIONS)]
-    chapters[len(SECTIONS)] = replace(first, problems=(*problems, *first.problems))
+    planned = has_plan(directory)
+    found = evidence_sections if planned else deep_sections
+    sections, problems = found(directory, read_references(references), game)
+    before = () if planned else SECTIONS
+    chapters = [_read_chapter(directory, section) for section in (*before, *sections)]
+    first = chapters[len(before)]
+    chapters[len(before)] = replace(first, problems=(*problems, *first.problems))
     return _something(directory, chapters)
 
 
@@ -234,7 +248,9 @@ def render(chapters: Sequence[Chapter], beside: Path, formats: Sequence[str] = F
             for chapter in chapters
             if chapter.section.expected and not (chapter.parts or chapter.problems)
         ],
-        summary=_summary([v for chapter in shown for part in chapter.parts for v in part.judged]),
+        summary=_summary(
+            [v for own in shown for v in (*own.judged, *(w for p in own.parts for w in p.judged))]
+        ),
         kinds=KINDS,
         formats=formats,
         figures=FIGURES,

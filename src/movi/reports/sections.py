@@ -80,6 +80,8 @@ class Loaded:
     """What a reader must know of them: shown before the figures."""
     tables: tuple[PageTable, ...] = ()
     """Shown after the figures."""
+    said: tuple[Verdict | Finding, ...] = ()
+    """What is said of the data as a whole, whatever figures there are: shown before these."""
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,8 @@ class Verdict:
     """What the data show, with numbers."""
     confirmed: bool | None
     """None if these data cannot decide."""
+    waiting: str = ""
+    """What is missing before anything can be decided, if that is so: "9 of 30 runs"."""
 
     def __post_init__(self) -> None:
         if self.confirmed is not None:  # comparisons of arrays' entries give NumPy's own truth
@@ -25,7 +27,7 @@ class Verdict:
     def word(self) -> str:
         """The verdict in words."""
         if self.confirmed is None:
-            return "Not decided"
+            return f"Not decided yet, {self.waiting}" if self.waiting else "Not decided"
         return "Confirmed" if self.confirmed else "Not confirmed"
 
     @property

@@ -3,12 +3,13 @@
 import sys
 import time
 from dataclasses import dataclass
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional, UseAppendAction, arg
 
-from movi.errors import UserError, plain
+from movi.errors import MissingExtra, UserError, plain
 
 if TYPE_CHECKING:
     from movi.runs.sweep import Sweep
@@ -47,6 +48,8 @@ class RunSweep:
         from movi.sweeps.drive import run_sweep, to_stdout
 
         pool, sweep, out = self._pool(), self._sweep(), self.out
+        if sweep is not None:
+            check_extras(sweep, ray=self.ray is not None)
         if out is None:
             if sweep is None:
                 raise UserError("sweep: nothing, expected a name, a file, or --out to continue")
@@ -94,6 +97,22 @@ class RunSweep:
         from movi.sweeps.drive import sweep_named
 
         return sweep_named(self.name, self.scale, self.trust)
+
+
+def check_extras(sweep: "Sweep", *, ray: bool) -> None:
+    """Raises, in one line for all of them, for extras that a sweep needs and that are missing."""
+    from movi.envs.atari import is_atari
+    from movi.envs.gymnax_env import is_gymnax
+
+    environments = {cell.env for cell in sweep.cells}
+    needed = {
+        "atari": any(map(is_atari, environments)) and "ale_py",
+        "gymnax": any(map(is_gymnax, environments)) and "gymnax",
+        "ray": ray and "ray",
+    }
+    missing = [extra for extra, module in needed.items() if module and find_spec(module) is None]
+    if missing:
+        raise MissingExtra(f"sweep {sweep.name}", *missing)
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from movi.errors import UserError, plain
 from movi.files import check_own_directory, directory_to_write
 from movi.runs.files import CONFIG, ENDED, read_config
 from movi.runs.lock import SWEEP_LOCK, Lock
+from movi.runs.matrix import read_sweep_file
 from movi.runs.sweep import (
     SWEEP_FILE,
     Sweep,
@@ -22,7 +23,6 @@ from movi.runs.sweep import (
 from movi.sizes import readable, require
 from movi.sweeps.jobs import Job, jobs_of
 from movi.sweeps.local import Listener, ThisMachine
-from movi.sweeps.matrix import read_sweep_file
 from movi.sweeps.named import named_sweep
 from movi.sweeps.needs import needs_of
 from movi.sweeps.plan import Plan, grouped

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from movi.errors import UserError
 from movi.games import BETA_GAMES, GAMES, MINATAR
+from movi.runs.matrix import Variant, cross
 from movi.runs.sweep import Sweep
-from movi.sweeps.matrix import Variant, cross
 
 SCALES = ("quick", "laptop", "paper")
 

@@ -205,9 +205,9 @@ class Evaluate:
         finally:
             environment.close()
         print(f"episodes            {self.episodes}")
-        print(f"mean                {result.mean:.10g}")
-        print(f"standard deviation  {result.std:.10g}")
-        print(f"returns             {' '.join(f'{value:.10g}' for value in result.returns)}")
+        print(f"mean                {result.mean:.6g}")
+        print(f"standard deviation  {result.std:.6g}")
+        print(f"returns             {' '.join(f'{value:.6g}' for value in result.returns)}")
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,7 @@ import numpy as np
 
 from movi.agents.agent import Agent
 from movi.agents.exploration import drawn, epsilon_greedy
-from movi.envs.gym_vector import spaces_of
-from movi.envs.make import make_visible
+from movi.envs.make import make_visible, visible_spaces
 from movi.errors import MissingExtra, Unwritable, UserError, check_count
 from movi.files import beside, file_to_write, writing
 from movi.training.draws import env_seeds
@@ -50,7 +49,7 @@ def record(
     with _no_devices():
         env = make_visible(env_id, trust=trust)
         try:
-            if spaces_of(env.observation_space, env.action_space, env_id) != agent.spaces:
+            if visible_spaces(env, env_id) != agent.spaces:
                 raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
             returns: list[float] = []
             frames = _play(agent, env, env_seeds(seed, episodes, RECORDING), epsilon, seed, returns)

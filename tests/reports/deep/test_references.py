@@ -133,9 +133,9 @@ def test_the_published_gain_of_munchausen_dqn_on_minatar() -> None:
     (results,) = published_results(reference)
     assert results.games == MINATAR
     gains = {g: e.value for g, e in results.comparisons["M-DQN"].games.items()}
-    # Worked out from the table by hand: Asterix +128 %, Breakout +29 %, Freeway +11 %, …
-    expected = dict(zip(MINATAR, (1.28, 0.29, 0.11, 2.97, 0.65)))
-    assert gains == pytest.approx(expected, abs=0.006)
+    # Means of the columns, worked out apart from this package.
+    expected = dict(zip(MINATAR, (1.2734, 0.2946, 0.1124, 2.9715, 0.6493)))
+    assert gains == pytest.approx(expected, abs=1e-4)
 
 
 def test_runs_too_sparse_to_keep_are_refused(tmp_path: Path) -> None:

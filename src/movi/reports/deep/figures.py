@@ -88,6 +88,11 @@ def _learning_curves(
     )
 
 
+def learning_curves(results: Results, shown: Sequence[Series]) -> PanelsFigure | None:
+    """Some series on every game."""
+    return _learning_curves(results, "curves", TITLES[results.score], results.games, shown)
+
+
 def curves(results: Results) -> PanelsFigure | None:
     """Appendix, "All averaged training scores …": every game, every algorithm."""
     shown = [series for series in results.series if series.main]

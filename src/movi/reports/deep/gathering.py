@@ -43,7 +43,7 @@ from movi.reports.drawing.numbers import Array, span
 from movi.reports.drawing.styles import DEEP, FURTHER, Style
 from movi.runs.config import Config
 from movi.runs.finding import Curve, Run, Score
-from movi.runs.sweep import slug
+from movi.runs.sweep import Sweep, slug
 
 
 def results_of(
@@ -57,12 +57,33 @@ def results_of(
     for (_, suite), own in groups.items():
         labelled, problems = _labelled(own)
         odd += problems
-        results = _results(suite, labelled, reference)
-        number = names[results.name] = names.get(results.name, 0) + 1
+        sweep = own[0].sweep
+        if sweep is not None:
+            name, title = slug(sweep.name)[:60], f"Deep agents on {suite}: sweep {sweep.name}"
+            title += f", scale {sweep.scale}" if sweep.scale else ""
+        else:
+            name, title = suite.lower(), f"Deep agents on {suite}"
+        number = names[name] = names.get(name, 0) + 1
         if number > 1:
-            results = replace(results, name=f"{results.name}-{number}")
-        found.append(results)
+            name = f"{name}-{number}"
+        found.append(_results(name, title, suite, labelled, reference, sweep))
     return tuple(found), tuple(odd)
+
+
+def pooled_results(
+    runs: Sequence[Run], reference: Reference | None = None
+) -> tuple[dict[tuple[str, str], Results], tuple[str, ...]]:
+    """The runs of several sweeps together, by suite and preset; and what is odd about them."""
+    groups: dict[tuple[str, str], list[Run]] = {}
+    for run in runs:
+        groups.setdefault((suite_of(run.config.env), run.config.preset), []).append(run)
+    found, odd = {}, []
+    for (suite, preset), own in groups.items():
+        labelled, problems = _labelled(own)
+        odd += problems
+        name, title = slug(f"{suite} {preset}").lower(), f"{suite}, preset {preset}"
+        found[suite, preset] = _results(name, title, suite, labelled, reference)
+    return found, tuple(odd)
 
 
 Labelled = dict[tuple[str, str], list[Run]]
@@ -102,16 +123,17 @@ def _order(run: Run) -> tuple[Any, ...]:
     )
 
 
-def _results(suite: str, cells: Labelled, reference: Reference | None) -> Results:
+def _results(
+    name: str,
+    title: str,
+    suite: str,
+    cells: Labelled,
+    reference: Reference | None,
+    sweep: Sweep | None = None,
+) -> Results:
     games = tuple(dict.fromkeys(game for game, _ in cells))
     runs = tuple(run for own in cells.values() for run in own)
-    sweep = runs[0].sweep
     configs = {key: own[0].config for key, own in cells.items()}
-    if sweep is not None:
-        name, title = slug(sweep.name)[:60], f"Deep agents on {suite}: sweep {sweep.name}"
-        title += f", scale {sweep.scale}" if sweep.scale else ""
-    else:
-        name, title = suite.lower(), f"Deep agents on {suite}"
     if len(games) == 1:
         title = title.replace(f"on {suite}", f"on {games[0]} ({suite})")
     notes = notes_of(runs, sweep)

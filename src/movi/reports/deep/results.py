@@ -100,7 +100,7 @@ class Results:
                     self.cells.get((game, name)) for name in (series.label, baseline or "")
                 )
                 if own is not None and other is not None and own.ended.any() and other.ended.any():
-                    ours[game], theirs[game] = _areas_in_common(own, other)
+                    ours[game], theirs[game] = areas_in_common(own, other)
             if any(areas.mean() != 0 for areas in theirs.values()):
                 found[series.label] = compare(ours, theirs)
         return found
@@ -120,7 +120,7 @@ class Results:
         )
 
 
-def _areas_in_common(ours: GameScores, theirs: GameScores) -> tuple[Array, Array]:
+def areas_in_common(ours: GameScores, theirs: GameScores) -> tuple[Array, Array]:
     """Areas of the runs that ended, over the points that both have."""
     common = min(ours.scores.shape[1], theirs.scores.shape[1])
     return auc(ours.scores[ours.ended, :common]), auc(theirs.scores[theirs.ended, :common])

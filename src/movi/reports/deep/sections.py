@@ -59,27 +59,30 @@ def deep_sections(
     games = list(dict.fromkeys(name for own in shown for name in own.games))
     if game is not None and game not in games:
         raise UserError(f"game: {game!r}, expected one of {', '.join(games) or 'none: no runs'}")
-    sections = [_section(own, INTRO, game) for own in results] or [ABSENT]
-    sections += [_section(own, PUBLISHED, game) for own in published]
+    sections = [section_of(own, INTRO, game) for own in results] or [ABSENT]
+    sections += [section_of(own, PUBLISHED, game) for own in published]
     return tuple(sections), problems
 
 
-def _section(results: Results, intro: str, game: str | None) -> Section:
+def section_of(
+    results: Results, intro: str = INTRO, game: str | None = None, *, judged: bool = True
+) -> Section:
+    """The section of some results; with the paper's claims about them, if they are to be judged."""
     return Section(
         name=results.name,
         title=results.title,
         intro=intro,
         made_by=MADE_BY,
         load=lambda directory: _loaded(results),
-        entries=_entries(results, game),
+        entries=_entries(results, game, judged),
     )
 
 
-def _entries(results: Results, game: str | None) -> tuple[Entry, ...]:
+def _entries(results: Results, game: str | None, is_judged: bool) -> tuple[Entry, ...]:
     judged = {
         series.label: partial(verdicts.improves, label=series.label)
         for series in results.series
-        if series.main and series.algorithm in CLAIMS
+        if is_judged and series.main and series.algorithm in CLAIMS
     }
     alone = [
         series.label
@@ -99,7 +102,7 @@ def _entries(results: Results, game: str | None) -> tuple[Entry, ...]:
             for label in alone
         ),
         Entry(figures.joint, rest),
-        Entry(figures.influence_of_beta, verdicts.about_beta(results)),
+        Entry(figures.influence_of_beta, verdicts.about_beta(results) if is_judged else ()),
         *_greedy_entries(results),
     )
 
@@ -129,7 +132,7 @@ def _loaded(results: Results) -> Loaded:
         first, others = results.runs[0].path, len(results.runs) - 1
         more = f", nor in {others} more" if others else ""
         raise UserError(f"{first}: no iteration completed yet{more}")
-    root = results.runs[0].root if results.runs else None
+    roots = dict.fromkeys(run.root for run in results.runs if run.root is not None)
     kinds = [own for own in (results, results.greedy) if own is not None]
     tables = (
         *(
@@ -148,7 +151,7 @@ def _loaded(results: Results) -> Loaded:
     )
     return Loaded(
         results,
-        () if root is None else (root / SWEEP_FILE,),
+        tuple(root / SWEEP_FILE for root in roots),
         _provenance(results) if results.runs else None,
         notes=(*(f"Protocol: {own.protocol}" for own in kinds), *results.notes),
         tables=tuple(table for table in tables if table.rows),
@@ -164,9 +167,12 @@ def _provenance(results: Results) -> Provenance:
         if name != "seed" and len(set(map(str, values))) == 1:
             settings[name] = list(values[0]) if isinstance(values[0], tuple) else values[0]
     settings["seeds"] = ", ".join(map(str, sorted({config.seed for config in configs})))
-    if results.sweep is None:
-        return Provenance(config=settings)
-    return Provenance(command=results.sweep.command, config=settings, version=results.sweep.version)
+    sweeps = {run.root: run.sweep for run in results.runs if run.sweep is not None}
+    return Provenance(
+        command="\n".join(sweep.command for sweep in sweeps.values()),
+        config=settings,
+        version=", ".join(dict.fromkeys(sweep.version for sweep in sweeps.values())),
+    )
 
 
 def _improvements(results: Results) -> list[dict[str, str]]:

@@ -103,6 +103,20 @@ class BarsFigure(Figure):
         )
         return f"Bar chart, {self.subtitle}. {groups}."
 
+    def numbers(self) -> list[Row]:
+        """A row for each bar."""
+        return [
+            {
+                "game": game,
+                "algorithm": bars.style.label,
+                self.y_title: estimate.value,
+                "low": estimate.low,
+                "high": estimate.high,
+            }
+            for bars in self.bars
+            for game, estimate in bars.games.items()
+        ]
+
     def spec(self, *, interactive: bool) -> dict[str, Any]:
         """The Vega-Lite specification: for the page (fluid width, hover), or for print (title)."""
         chart = altair().layer(*_layers(self))

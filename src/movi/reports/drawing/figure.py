@@ -4,11 +4,14 @@ A figure makes its Vega-Lite specification through Altair, once for the interact
 for print, from the same layers. Altair is imported when the first one is drawn.
 """
 
+import csv
+import io
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +20,9 @@ from movi.files import write_aside
 from movi.reports.drawing.styles import GRID, INK, MUTED, Style
 
 FORMATS = ("pdf", "png", "svg")
-"""What ``Picture.save`` can write."""
+"""What figures are written as, unless others are asked for."""
+KNOWN = (*FORMATS, "csv")
+"""What ``Picture.save`` can write; csv has the numbers of a figure."""
 FONT = "Liberation Sans, Arial, Helvetica, sans-serif"
 """Every figure's font; the first one comes with the converter, so print looks the same anywhere."""
 WIDTH, HEIGHT = 520, 320
@@ -57,8 +62,26 @@ class Figure(ABC):
         """The picture in words, for those who cannot see it."""
 
     @abstractmethod
+    def numbers(self) -> list[Row]:
+        """Every number that the picture shows, none left out: rows with the same columns."""
+
+    @abstractmethod
     def spec(self, *, interactive: bool) -> dict[str, Any]:
         """The Vega-Lite specification: for the page (fluid width, hover), or for print (title)."""
+
+
+def table_of(rows: Sequence[Row]) -> str:
+    """Rows of the same columns as CSV.
+
+    >>> table_of([{"game": "Pong", "score": 0.1 + 0.2}, {"game": "Zaxxon", "score": None}])
+    'game,score\\nPong,0.3\\nZaxxon,\\n'
+    """
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow(rows[0] if rows else ())
+    for row in rows:
+        writer.writerow(f"{v:.10g}" if isinstance(v, float) else v for v in row.values())
+    return out.getvalue()
 
 
 class Picture:
@@ -83,8 +106,13 @@ class Picture:
         plain = {k: v for k, v in self._print.items() if k not in ("title", "background")}
         return str(_converter().vegalite_to_svg(plain))
 
-    def save(self, directory: Path, formats: Sequence[str] = FORMATS) -> list[Path]:
-        """Writes it into a directory in each of the formats; the paths written."""
+    def save(
+        self, directory: Path, formats: Sequence[str] = FORMATS, *, scale: float = 3
+    ) -> list[Path]:
+        """Writes it into a directory in each of the formats; the paths written.
+
+        A PNG has ``scale`` times as many pixels as the figure has points.
+        """
         check_formats(formats)
         if not formats:
             return []
@@ -93,10 +121,12 @@ class Picture:
         directory.mkdir(parents=True, exist_ok=True)
         paths = [directory / f"{self._figure.name}.{form}" for form in formats]
         for form, path in zip(formats, paths):
-            if form == "pdf":
+            if form == "csv":
+                write_aside(path, table_of(self._figure.numbers()))
+            elif form == "pdf":
                 write_aside(path, convert.svg_to_pdf(svg))
             else:
-                write_aside(path, convert.svg_to_png(svg, scale=3) if form == "png" else svg)
+                write_aside(path, convert.svg_to_png(svg, scale=scale) if form == "png" else svg)
         return paths
 
 
@@ -116,8 +146,14 @@ def drawable(spec: Any) -> Any:
 def check_formats(formats: Sequence[str]) -> None:
     """Raises for one that ``Picture.save`` cannot write."""
     for form in formats:
-        if form not in FORMATS:
-            raise UserError(f"figure format: {form!r}, expected one of {', '.join(FORMATS)}")
+        if form not in KNOWN:
+            raise UserError(f"figure format: {form!r}, expected one of {', '.join(KNOWN)}")
+
+
+def check_drawing() -> None:
+    """Raises, with the one line that says how to get them, if what draws figures is missing."""
+    if not all(find_spec(name) for name in ("altair", "vl_convert")):
+        raise MissingExtra("report", "report")
 
 
 def altair() -> Any:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from movi.reports.drawing.figure import Figure, altair, finished
+from movi.reports.drawing.figure import Figure, Row, altair, finished
 from movi.reports.drawing.styles import INK
 
 LIGHT, DEEP = "#e8f1f8", "#08407a"
@@ -47,6 +47,13 @@ class HeatMap(Figure):
             return f"{tile.value:.2g} ({where})"
 
         return f"Heat map, {self.subtitle}: from {said(least)} to {said(most)}."
+
+    def numbers(self) -> list[Row]:
+        """A row for each tile."""
+        return [
+            {"panel": c.panel, self.x_title: c.x, self.y_title: c.y, "value": c.value}
+            for c in self.tiles
+        ]
 
     def spec(self, *, interactive: bool) -> dict[str, Any]:
         """The Vega-Lite specification: for the page (hover), or for print (title)."""

@@ -97,6 +97,19 @@ class LineFigure(Figure):
         low = max(float(values.min()), DEEPEST * high)
         return _step(low * (1 + 1e-9), up=False), _step(high * (1 - 1e-9), up=True)
 
+    def numbers(self) -> list[Row]:
+        """A row for each point of a curve."""
+        return [
+            {
+                "curve": curve.style.label,
+                self.x_title: float(x),
+                "value": float(curve.values[i]),
+                "spread": None if curve.spread is None else float(curve.spread[i]),
+            }
+            for curve in self.curves
+            for i, x in enumerate(self.x)
+        ]
+
     def spec(self, *, interactive: bool) -> dict[str, Any]:
         """The Vega-Lite specification: for the page (fluid width, hover), or for print (title)."""
         data: dict[str, list[Row]] = {}

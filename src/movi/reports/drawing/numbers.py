@@ -58,3 +58,12 @@ def percent(value: float) -> str:
     if float(text.replace(",", "")) == 0:
         return "0 %"
     return f"{'+' if value > 0 else '−'}{text} %"
+
+
+def share(value: float) -> str:
+    """A share that may well be none: without a sign, unless it is below 0.
+
+    >>> share(0.5), share(-0.021), share(1.0)
+    ('50 %', '−2.1 %', '100 %')
+    """
+    return percent(value).removeprefix("+")

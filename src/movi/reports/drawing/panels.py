@@ -127,6 +127,25 @@ class PanelsFigure(Figure):
         several = (trace.runs is not None and len(trace.runs) > 1 for trace in self.traces)
         return len(self.panels) <= RUNS_DRAWN and any(several)
 
+    def numbers(self) -> list[Row]:
+        """A row for each point of a mean, and of each run beneath it."""
+        rows = []
+        for panel in self.panels:
+            for trace in panel.traces:
+                runs = () if trace.runs is None else enumerate(trace.runs)
+                for name, values in (("mean", trace.mean), *((str(r), y) for r, y in runs)):
+                    rows += [
+                        {
+                            "panel": panel.title,
+                            "curve": trace.style.label,
+                            "run": name,
+                            self.x_title: float(trace.x[i]),
+                            self.y_title: float(values[i]),
+                        }
+                        for i in np.flatnonzero(~np.isnan(values))
+                    ]
+        return rows
+
     @property
     def _points(self) -> int:
         return POINTS if len(self.panels) <= 2 else SMALL_POINTS

@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.errors import UserError
+from movi.errors import MissingExtra, UserError
 from movi.games import GAMES
 from movi.runs.config import Config
+from movi.runs.matrix import Variant, cross, read_sweep_file
 from movi.runs.presets import preset_fields
 from movi.runs.sweep import difference, slug
+from movi.sweeps import commands
 from movi.sweeps.jobs import jobs_of
-from movi.sweeps.matrix import Variant, cross, read_sweep_file
 from movi.sweeps.named import NAMED, SCALES, named_sweep
 
 SMALL = {"steps": 300, "learning_starts": 50}
@@ -279,3 +280,13 @@ def test_too_many_runs_are_refused_before_any_is_made(monkeypatch):
     variants = [Variant("dqn", f"dqn {i}") for i in range(1_000)]
     with pytest.raises(UserError, match="sweep big: 1000000 runs, expected at most 100000"):
         cross("big", ["CartPole-v1"], variants, range(1_000))
+
+
+def test_all_missing_extras_are_named_at_once(monkeypatch):
+    monkeypatch.setattr(commands, "find_spec", lambda name: None)
+    sweep = cross("both", ["ALE/Pong-v5", "MinAtar/Breakout"], [Variant("dqn")], range(2))
+    with pytest.raises(MissingExtra) as error:
+        commands.check_extras(sweep, ray=True)
+    line = "sweep both needs the extras `atari` and `gymnax` and `ray`: "
+    assert str(error.value).startswith(line + "pip install 'momentum-rl[atari,gymnax,ray]'")
+    commands.check_extras(cross("one", ["CartPole-v1"], [Variant("dqn")], [0]), ray=False)

@@ -1,0 +1,147 @@
+"""Makes what the repository shows of the evidence, from the committed runs: `make evidence`.
+
+python evidence/publish.py writes the figures (PNG, SVG, and their numbers as CSV) into
+evidence/figures, and the numbers of docs/evidence.md and README.md between their markers:
+
+    <!-- evidence:NAME -->
+    what the block NAME below makes
+    <!-- /evidence -->
+
+No number about these runs stands outside of them.
+"""
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from movi.files import write_aside
+from movi.reports.deep.results import BASELINE, MOMENTUM
+from movi.reports.drawing.bars import bracketed
+from movi.reports.drawing.figure import Picture
+from movi.reports.evidence import claims
+from movi.reports.evidence.gathered import Contrast, Evidence, gather
+from movi.reports.evidence.plan import read_plan
+from movi.reports.evidence.sections import drawn, progress_rows, published_rows
+from movi.reports.statistics import Estimate
+from movi.reports.verdict import Verdict
+from movi.runs.finding import find_runs
+
+HERE = Path(__file__).parent
+FIGURES = HERE / "figures"
+PAGES = (HERE.parent / "docs" / "evidence.md", HERE.parent / "README.md")
+FORMATS = ("png", "svg", "csv")
+SCALE = 1.5
+"""Pixels of a committed PNG by point of the figure: every version of it stays in the history."""
+MARKED = re.compile(r"(<!-- evidence:([a-z-]+) -->\n).*?(<!-- /evidence -->)", re.DOTALL)
+
+
+def read_evidence(folder: Path = HERE) -> Evidence:
+    """The committed runs of the plan."""
+    evidence, odd = gather(read_plan(folder), find_runs(folder).runs)
+    for line in odd:
+        print(line)
+    return evidence
+
+
+def answer(evidence: Evidence) -> str:
+    """Does momentum help? In a sentence or two."""
+    contrast = evidence.contrast(MOMENTUM, BASELINE)
+    training = evidence.contrast(MOMENTUM, BASELINE, score="training")
+    seen = (
+        f"the improvement of Momentum-DQN over DQN in area is {_gain(contrast)} by the greedy "
+        f"score, {_gain(training)} by the training score"
+    )
+    if not contrast.is_complete:
+        text = f"**Not decided yet**: {contrast.ended} of {contrast.planned} runs have ended."
+        if contrast.complete:
+            games = ", ".join(contrast.complete)
+            text += f" On what is complete ({games}), {seen}."
+        return text
+    word = {True: "Yes", False: "No, it harms", None: "Not decided"}
+    decided = claims.momentum_helps(evidence).confirmed
+    return f"**{word[decided]}**, on MinAtar at 1,000,000 steps: on average over the games, {seen}."
+
+
+def _gain(contrast: Contrast) -> str:
+    return bracketed(contrast.comparison.mean) if contrast.comparison is not None else "not known"
+
+
+def verdicts(evidence: Evidence) -> str:
+    """The paper's claims, judged."""
+    said = [one for one in claims.verdicts(evidence) if isinstance(one, Verdict)]
+    return _table([{"claim": v.claim, "seen": v.seen, "verdict": v.word} for v in said])
+
+
+def findings(evidence: Evidence) -> str:
+    """What is described and not judged."""
+    said = [one for one in claims.verdicts(evidence) if not isinstance(one, Verdict)]
+    return _table([{"asked": one.about, "seen": one.seen} for one in said])
+
+
+def games(evidence: Evidence) -> str:
+    """Momentum-DQN over DQN, game by game."""
+    greedy = evidence.contrast(MOMENTUM, BASELINE)
+    training = evidence.contrast(MOMENTUM, BASELINE, score="training")
+    rows = []
+    for game in greedy.games:
+        _, dqn, planned = evidence.counted(game, BASELINE)
+        _, momentum, wanted = evidence.counted(game, MOMENTUM)
+        row = {"game": game, "runs": f"{dqn} of {planned} and {momentum} of {wanted}"}
+        for own in (greedy, training):
+            found = {} if own.comparison is None else own.comparison.games
+            row[f"improvement, {own.score} score"] = _estimate(found.get(game))
+        rows.append(row)
+    return _table(rows)
+
+
+def _estimate(estimate: Estimate | None) -> str:
+    return "" if estimate is None else bracketed(estimate)
+
+
+def published(evidence: Evidence) -> str:
+    """Ours beside published."""
+    return _table(published_rows(evidence))
+
+
+def progress(evidence: Evidence) -> str:
+    """How far the matrices are."""
+    return _table(progress_rows(evidence))
+
+
+BLOCKS: Mapping[str, Callable[[Evidence], str]] = {
+    "answer": answer,
+    "verdicts": verdicts,
+    "findings": findings,
+    "games": games,
+    "published": published,
+    "progress": progress,
+}
+
+
+def _table(rows: Sequence[Mapping[str, str]]) -> str:
+    """Rows of the same columns in Markdown."""
+    lines = [list(rows[0]), ["---"] * len(rows[0]), *(list(row.values()) for row in rows)]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+
+
+def filled(text: str, evidence: Evidence) -> str:
+    """A page with what is between its markers made anew."""
+    return MARKED.sub(lambda m: f"{m[1]}{BLOCKS[m[2]](evidence)}\n{m[3]}", text)
+
+
+def publish() -> None:
+    """Writes the figures and the pages' numbers."""
+    evidence = read_evidence()
+    figures = [figure for draw in drawn() if (figure := draw(evidence)) is not None]
+    written = {path for own in figures for path in Picture(own).save(FIGURES, FORMATS, scale=SCALE)}
+    for old in set(FIGURES.iterdir()) - written:
+        old.unlink()
+    for page in PAGES:
+        write_aside(page, filled(page.read_text(encoding="utf-8"), evidence))
+    print(
+        f"{len(figures)} figures in {FIGURES.name}; numbers in {', '.join(p.name for p in PAGES)}"
+    )
+
+
+if __name__ == "__main__":
+    publish()

@@ -1,0 +1,167 @@
+"""Puts trained agents into zoo/, each with a card: python evidence/zoo.py.
+
+The agents of seed 0 that evidence/collect.py has copied, of the algorithms below; only the network
+that acts is kept. What was copied for this is removed from evidence/runs: an agent is kept once.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from movi.agents.agent import AGENT_FILE, Agent, load, save
+from movi.agents.registry import title_of
+from movi.files import write_aside
+from movi.reports.evidence.plan import Plan, read_plan
+from movi.runs.files import EVALUATION, VERSIONS, EvaluationFile, VersionsFile, read_if_there
+from movi.runs.finding import Run, find_runs
+
+HERE = Path(__file__).parent
+ZOO = HERE.parent / "zoo"
+LABELS = ("dqn", "momentum-dqn", "munchausen-dqn")
+LICENCE = "Apache-2.0"
+NORMAL = 1.96
+"""Standard errors on either side of a mean that a normal interval of 95 % has."""
+PROTOCOL = (
+    "Preset minatar-published: MinAtar with sticky actions 0.1 and six actions, no limit to an "
+    "episode's length; Adam 2.5e-4, squared error, batches of 32 from 100,000 transitions, an "
+    "update every 4 steps, synchronisation every 1,000, ε from 1 to 0.1 over 1,000,000 steps, "
+    "γ 0.99."
+)
+
+
+def acting(agent: Agent) -> Agent:
+    """The agent with the network that acts alone; all of them, if its policy takes more."""
+    if agent.named is not None:
+        return agent
+    name = agent.acts_on
+    return Agent(
+        {name: agent.networks[name]},
+        {name: agent.params[name]},
+        agent.spaces,
+        acts_on=name,
+        kinds={own: kind for own, kind in agent.kinds.items() if own == name},
+        spec=agent.spec,
+        about=agent.about,
+    )
+
+
+def card_of(run: Run, agent: Agent, commit: str) -> dict[str, Any]:
+    """What a reader must know of an agent."""
+    config = run.config
+    played: EvaluationFile = read_if_there(run.path, EVALUATION, EvaluationFile)
+    versions: VersionsFile = read_if_there(run.path, VERSIONS, VersionsFile)
+    half = NORMAL * played.std / math.sqrt(len(played.returns) - 1)
+    return {
+        "env": config.env,
+        "algorithm": config.algorithm,
+        "seed": config.seed,
+        "steps": config.steps,
+        "protocol": PROTOCOL,
+        "command": (
+            f"movi train {config.algorithm} --env {config.env} --preset {config.preset} "
+            f"--seed {config.seed}"
+        ),
+        "commit": commit,
+        "versions": versions.since[-1].versions,
+        "score": played.mean,
+        "deviation": played.std,
+        "interval": [played.mean - half, played.mean + half],
+        "episodes": len(played.returns),
+        "epsilon": config.evaluation_epsilon,
+        "networks": sorted(agent.params),
+        "licence": LICENCE,
+    }
+
+
+def written(card: Mapping[str, Any]) -> str:
+    """A card in words."""
+    place = f"zoo/{place_of(card['env'], card['algorithm'])}"
+    rows = {
+        "score": f"{interval(card)}: mean raw return of {card['episodes']} episodes with ε = "
+        f"{card['epsilon']:g}, and its normal interval of 95 % over these episodes",
+        "steps": f"{card['steps']:,} agent steps, seed {card['seed']}",
+        "protocol": card["protocol"],
+        "command": f"`{card['command']}`",
+        "commit": card["commit"],
+        "versions": ", ".join(f"{own} {number}" for own, number in card["versions"].items()),
+        "networks": f"{', '.join(card['networks'])}: what acts, and nothing else",
+        "licence": card["licence"],
+    }
+    lines = [
+        f"# {title_of(card['algorithm'])} on {card['env']}",
+        "",
+        "| | |",
+        "|---|---|",
+        *(f"| {name} | {text} |" for name, text in rows.items()),
+        "",
+        "One seed of several: what the algorithm does on average is in",
+        "[docs/evidence.md](../../../docs/evidence.md).",
+        "",
+        "```sh",
+        f"movi evaluate {place}",
+        f"movi record {place} --out game.mp4",
+        "```",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def interval(card: Mapping[str, Any]) -> str:
+    """A card's score."""
+    low, high = card["interval"]
+    return f"{card['score']:.2f} [{low:.2f}, {high:.2f}]"
+
+
+def place_of(env: str, label: str) -> str:
+    """Where an agent is in the zoo."""
+    return f"{env.replace('/', '-')}/{label}"
+
+
+def fill(plan: Plan, folder: Path, zoo: Path) -> list[Path]:
+    """Writes what a folder has for the zoo; the agents' directories."""
+    found = []
+    for run in find_runs(folder).runs:
+        file, name = run.path / AGENT_FILE, "" if run.sweep is None else run.sweep.name
+        known = name in plan.commits and run.config.seed == 0 and run.state == "finished"
+        if not known or run.label not in LABELS or not file.exists():
+            continue
+        agent = acting(load(file))
+        card = card_of(run, agent, plan.commits[name])
+        place = zoo / place_of(run.config.env, run.label)
+        place.mkdir(parents=True, exist_ok=True)
+        save(agent, place / AGENT_FILE)
+        write_aside(place / "card.json", json.dumps(card, indent=1, ensure_ascii=False) + "\n")
+        write_aside(place / "README.md", written(card))
+        file.unlink()
+        found.append(place)
+    return found
+
+
+def index(zoo: Path) -> str:
+    """The table of all agents in a zoo."""
+    lines = [
+        "# Trained agents",
+        "",
+        "Agents of seed 0 of the runs in [evidence](../evidence/PLAN.md), 1,000,000 steps each by",
+        "the preset `minatar-published`. The score is the mean raw return of 100 greedy episodes,",
+        "with its 95 % interval. Each has a card: protocol, command, commit, versions, licence.",
+        "Made by `python evidence/zoo.py`.",
+        "",
+        "| environment | algorithm | score | at play |",
+        "|---|---|---|---|",
+    ]
+    for file in sorted(zoo.glob("*/*/card.json")):
+        card = json.loads(file.read_text(encoding="utf-8"))
+        place = file.parent.relative_to(zoo).as_posix()
+        lines.append(
+            f"| [{card['env']}]({place}/README.md) | {title_of(card['algorithm'])} "
+            f"| {interval(card)} | `movi record zoo/{place} --out game.mp4` |"
+        )
+    return "\n".join(lines) + "\n"
+
+
+if __name__ == "__main__":
+    for path in fill(read_plan(HERE), HERE, ZOO):
+        print(path.relative_to(HERE.parent))
+    write_aside(ZOO / "README.md", index(ZOO))

@@ -1,0 +1,283 @@
+"""The paper's claims on deep agents, judged by the rules that the plan fixed before the runs.
+
+C6 Momentum-DQN outperforms DQN; C7 Deep SQL and Deep DPP do not, and Deep DPP fails; C8 a higher
+fixed β learns more slowly at first and ends higher; C9 the heuristic schedule of β does as well as
+the other one. The greedy score decides; the training score is told beside it.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from movi.reports.deep.naming import game_of
+from movi.reports.deep.results import BASELINE, MOMENTUM
+from movi.reports.deep.verdicts import probability
+from movi.reports.drawing.bars import bracketed
+from movi.reports.drawing.numbers import Array, percent, short
+from movi.reports.evidence.gathered import Contrast, Evidence, Group
+from movi.reports.statistics import Estimate
+from movi.reports.verdict import Finding, Verdict
+from movi.runs.finding import Score
+
+FAILS = -0.5
+"""Deep DPP fails if the interval of its mean improvement lies below this, or a run diverges."""
+SAME = 0.25
+"""Scores and schedules within ± this share count as the same."""
+BETA_GAMES = ("Asterix", "Breakout")
+BETAS = ("momentum-dqn β=0.1", "momentum-dqn β=0.5", "momentum-dqn β=0.9")
+HEURISTIC = "momentum-dqn (heuristic)"
+WHERE = "judged here on MinAtar at 1,000,000 steps, by the area under the greedy curve"
+
+
+def verdicts(evidence: Evidence) -> tuple[Verdict | Finding, ...]:
+    """Everything that the plan asks, in its order."""
+    return (
+        is_published(evidence, BASELINE, "DQN"),
+        momentum_helps(evidence),
+        does_not_improve(evidence, "deep-sql", "Deep SQL"),
+        does_not_improve(evidence, "deep-dpp", "Deep DPP"),
+        fails(evidence),
+        *(slower_and_higher(evidence, game) for game in BETA_GAMES),
+        heuristic_does_as_well(evidence),
+        is_published(evidence, "munchausen-dqn", "Munchausen-DQN"),
+        *described(evidence),
+    )
+
+
+def missing(contrast: Contrast) -> str:
+    """How many runs there are, while some are missing."""
+    return "" if contrast.is_complete else f"{contrast.ended} of {contrast.planned} runs"
+
+
+def momentum_helps(evidence: Evidence) -> Verdict:
+    """C6: confirmed if the interval of the mean improvement lies above 0, contradicted if below."""
+    contrast = evidence.contrast(MOMENTUM, BASELINE)
+    mean = _mean(contrast)
+    decided = None if mean is None or _around(mean, 0.0) else mean.value > 0
+    claim = (
+        "C6. “Momentum-DQN outperforms DQN on 16 games out of 20, with an average normalized "
+        f"improvement of 45%” (Section 7.2, fig:auc); {WHERE}."
+    )
+    return Verdict(claim, both(evidence, MOMENTUM, BASELINE), decided, missing(contrast))
+
+
+def does_not_improve(evidence: Evidence, label: str, name: str) -> Verdict:
+    """C7: confirmed if the interval ends at 0 or below it, contradicted if it begins above 0."""
+    contrast = evidence.contrast(label, BASELINE)
+    mean, decided = _mean(contrast), None
+    if mean is not None and mean.low is not None and mean.high is not None:
+        decided = True if mean.high <= 0 else False if mean.low > 0 else None
+    claim = (
+        f"C7. “both DSQL and DDPP underperform DQN on most of the games” (Section 7.2): {name} "
+        f"does not improve on DQN; {WHERE}."
+    )
+    return Verdict(claim, both(evidence, label, BASELINE), decided, missing(contrast))
+
+
+def fails(evidence: Evidence) -> Verdict:
+    """C7: Deep DPP fails if a run diverges or the interval lies below −50 %."""
+    contrast = evidence.contrast("deep-dpp", BASELINE)
+    results = evidence.by("training")
+    diverged = 0 if results is None else results.count("deep-dpp")[1]
+    mean, decided = _mean(contrast), None
+    if diverged:
+        decided = True
+    elif mean is not None and mean.high is not None:
+        decided = mean.high < FAILS
+    claim = (
+        "C7. Deep DPP: “the algorithms fails on most of the games” (Section 7.2); judged here on "
+        "MinAtar at 1,000,000 steps: at least one run diverges, or the interval of the mean "
+        f"improvement lies below {percent(FAILS)}."
+    )
+    seen = f"{diverged} of its runs diverged. {told(contrast)}"
+    return Verdict(claim, seen, decided, "" if decided else missing(contrast))
+
+
+def slower_and_higher(evidence: Evidence, game: str) -> Verdict:
+    """C8 on a game: from β = 0.1 to 0.9 the first quarter falls and the last one rises, each by
+    more than the pooled standard error of the two; contradicted if either is reversed by more.
+    """
+    claim = (
+        "C8. “a higher β […] slows down learning in the beginning, but eventually leads to a much "
+        f"higher performance” (app:atari-mixt); judged here on MinAtar's {game} at 1,000,000 "
+        "steps, by the mean greedy score of the first and of the last quarter of the run."
+    )
+    cells = [evidence.counted(game, label) for label in BETAS]
+    ended, planned = sum(has for _, has, _ in cells), sum(wants for _, _, wants in cells)
+    scores = [cell.scores[cell.ended] for cell, _, _ in cells if cell is not None]
+    if ended < planned or len(scores) < len(BETAS):
+        waiting = f"{ended} of {planned} runs"
+        return Verdict(claim, f"{waiting} have ended.", None, waiting)
+    quarter = scores[0].shape[1] // 4
+    early = [own[:, :quarter].mean(1) for own in scores]
+    late = [own[:, -quarter:].mean(1) for own in scores]
+    falls, rises = _change(early[-1], early[0]), _change(late[0], late[-1])
+    decided = True if falls == rises == 1 else False if -1 in (falls, rises) else None
+    words = "; ".join(
+        f"{when} quarter "
+        + ", ".join(short(float(own.mean())) for own in each)
+        + f" (pooled standard error {short(_pooled(each[0], each[-1]))})"
+        for when, each in (("first", early), ("last", late))
+    )
+    return Verdict(claim, f"{game}, for β = 0.1, 0.5, 0.9: {words}.", decided)
+
+
+def _pooled(one: Array, other: Array) -> float:
+    """The pooled standard error of the difference of two means."""
+    n, m = one.size, other.size
+    if n + m < 3:
+        return math.inf
+    squares = float(((one - one.mean()) ** 2).sum() + ((other - other.mean()) ** 2).sum())
+    return math.sqrt(squares / (n + m - 2) * (1 / n + 1 / m))
+
+
+def _change(low: Array, high: Array) -> int:
+    """1 if the second is higher by more than the pooled standard error, −1 if it is lower so."""
+    difference = float(high.mean() - low.mean())
+    return 0 if abs(difference) <= _pooled(low, high) else int(np.sign(difference))
+
+
+def heuristic_does_as_well(evidence: Evidence) -> Verdict:
+    """C9: confirmed if the interval contains 0 and lies within ±25 %, contradicted if it does not
+    contain 0.
+    """
+    contrast = evidence.contrast(HEURISTIC, MOMENTUM, games=BETA_GAMES)
+    mean, decided = _mean(contrast), None
+    if mean is not None and mean.low is not None and mean.high is not None:
+        within = mean.low >= -SAME and mean.high <= SAME
+        decided = None if _around(mean, 0.0) and not within else _around(mean, 0.0)
+    claim = (
+        "C9. “We tested similar schedules that gave almost the same performance as the one "
+        "presented here” (app:atari-mixt, of a heuristic schedule of β); judged here on MinAtar's "
+        "Asterix and Breakout at 1,000,000 steps, by the area under the greedy curve: its "
+        "improvement has an interval that contains 0 and lies within ±25 %."
+    )
+    return Verdict(claim, both(evidence, HEURISTIC, MOMENTUM), decided, missing(contrast))
+
+
+def _mean(contrast: Contrast) -> Estimate | None:
+    """The mean improvement, if every run is there to decide."""
+    if not contrast.is_complete or contrast.comparison is None:
+        return None
+    return contrast.comparison.mean
+
+
+def _around(estimate: Estimate, value: float) -> bool:
+    """Whether the interval contains a value; without one nothing can be said against it."""
+    if estimate.low is None or estimate.high is None:
+        return True
+    return estimate.low <= value <= estimate.high
+
+
+def both(evidence: Evidence, label: str, over: str) -> str:
+    """What was seen by either score."""
+    scores: tuple[Score, ...] = ("greedy", "training")
+    kinds = [evidence.contrast(label, over, score=s, games=_games(label)) for s in scores]
+    return " ".join(map(told, kinds[: 2 if kinds[0].comparison else 1]))
+
+
+def _games(label: str) -> Sequence[str] | None:
+    return BETA_GAMES if label == HEURISTIC else None
+
+
+def told(contrast: Contrast) -> str:
+    """A contrast in words."""
+    found, games = contrast.comparison, ", ".join(contrast.complete)
+    if found is None:
+        return f"{contrast.ended} of {contrast.planned} runs have ended, no game is complete."
+    begins = f"By the {contrast.score} score"
+    if not contrast.is_complete:
+        count = f"{contrast.ended} of {contrast.planned} runs"
+        begins += f", so far ({count}; complete: {games})"
+    each = ", ".join(f"{game} {bracketed(own)}" for game, own in found.games.items())
+    mean = "" if len(found.games) == 1 else f"; mean {bracketed(found.mean)}"
+    return f"{begins}: {each}{mean}; probability of improvement {probability(found.probability)}."
+
+
+@dataclass(frozen=True)
+class Beside:
+    """Our score at the ends of runs, mean ± deviation over seeds, beside a published one."""
+
+    game: str
+    label: str
+    ended: int
+    planned: int
+    published: float
+    source: str
+    ours: float | None = None
+    """None while runs are missing."""
+    deviation: float = 0.0
+
+    @property
+    def difference(self) -> float | None:
+        """As a share of the published score."""
+        return None if self.ours is None else (self.ours - self.published) / abs(self.published)
+
+
+def beside_published(evidence: Evidence) -> list[Beside]:
+    """Every published score with ours."""
+    rows = []
+    for one in evidence.plan.published:
+        game = game_of(one.env)
+        cell, ended, planned = evidence.counted(game, one.label, "training")
+        row = Beside(game, one.label, ended, planned, one.score, one.source)
+        if cell is not None and ended == planned == len(cell.evaluations):
+            scores = np.array(cell.evaluations)
+            row = replace(row, ours=float(scores.mean()), deviation=float(scores.std()))
+        rows.append(row)
+    return rows
+
+
+def is_published(evidence: Evidence, label: str, name: str) -> Finding:
+    """Whether ours is the published algorithm: within ±25 % of its score, game by game."""
+    rows = [row for row in beside_published(evidence) if row.label == label]
+    same, each = 0, []
+    for row in rows:
+        if row.ours is not None and row.difference is not None:
+            same += abs(row.difference) <= SAME
+            gap = percent(row.difference)
+            each.append(f"{row.game} {short(row.ours)} beside {short(row.published)} ({gap})")
+    about = (
+        f"Is our {name} the published {name}? The mean score of 100 greedy episodes at the end, "
+        f"beside {'; '.join(dict.fromkeys(row.source for row in rows))}. Within ±25 % counts as "
+        "the same."
+    )
+    rest = [f"{r.game} {r.ended} of {r.planned} runs" for r in rows if r.ours is None]
+    seen = f"The same on {same} of {len(each)} games: {', '.join(each)}." if each else ""
+    seen += f" Not decided yet: {', '.join(rest)}." if rest else ""
+    return Finding(about, seen.strip())
+
+
+C51 = ("c51", "momentum-c51")
+SAC: tuple[Group, ...] = (("gymnax", "sac"), ("Gymnasium", "sac"))
+
+
+def described(evidence: Evidence) -> tuple[Finding, ...]:
+    """What the plan describes without judging: the paper announces it and claims nothing."""
+    found = [
+        _described(evidence.contrast("c51", BASELINE), "C51 over DQN"),
+        _described(evidence.contrast("momentum-c51", "c51"), "Momentum-C51 over C51"),
+        _described(evidence.contrast("momentum-c51", MOMENTUM), "Momentum-C51 over Momentum-DQN"),
+    ]
+    for group in SAC:
+        for label, over, name in (
+            ("momentum-sac", "sac", "Momentum-SAC over SAC"),
+            ("momentum-sac (regularised)", "momentum-sac", "Regularised Momentum-SAC over plain"),
+        ):
+            contrast = evidence.contrast(label, over, score="training", group=group)
+            found.append(_described(contrast, name))
+    return tuple(one for one in found if one is not None)
+
+
+def _described(contrast: Contrast, name: str) -> Finding | None:
+    """None if the plan does not have the two on a game."""
+    if not contrast.games:
+        return None
+    about = f"{name}, on {', '.join(contrast.games)}, by the {contrast.score} score (not a claim)."
+    if not contrast.is_complete or contrast.comparison is None:
+        return Finding(about, f"Not decided yet, {missing(contrast)}. {told(contrast)}")
+    mean = contrast.comparison.mean
+    word = "No difference seen" if _around(mean, 0) else "Helps" if mean.value > 0 else "Harms"
+    return Finding(about, f"{word}. {told(contrast)}")

@@ -1,0 +1,111 @@
+"""The figures of the evidence page: does it help, on which game, and by how much."""
+
+from dataclasses import replace
+
+from movi.reports.deep import figures
+from movi.reports.deep.results import BASELINE, MOMENTUM, Results, Series
+from movi.reports.drawing.bars import Bars, BarsFigure, bracketed
+from movi.reports.drawing.intervals import IntervalsFigure, Statistic
+from movi.reports.drawing.panels import PanelsFigure
+from movi.reports.evidence.claims import told
+from movi.reports.evidence.gathered import Contrast, Evidence
+from movi.runs.finding import Score
+
+
+def does_it_help(evidence: Evidence, score: Score = "greedy") -> PanelsFigure | None:
+    """DQN and Momentum-DQN game by game, with the improvement where all runs have ended."""
+    results = evidence.by(score)
+    pair = [] if results is None else [s for s in results.series if s.label in (BASELINE, MOMENTUM)]
+    if results is None or len(pair) < 2:
+        return None
+    contrast = evidence.contrast(MOMENTUM, BASELINE, score=score)
+    drawn = figures.learning_curves(results, pair)
+    if drawn is None:
+        return None
+    gains = {} if contrast.comparison is None else contrast.comparison.games
+    panels = tuple(
+        replace(panel, title=f"{panel.title}: {bracketed(gains[panel.title])}")
+        if panel.title in gains
+        else replace(panel, title=f"{panel.title}: not complete")
+        for panel in drawn.panels
+    )
+    mean = "" if contrast.comparison is None else f", mean {bracketed(contrast.comparison.mean)}"
+    count = f"{contrast.ended} of {contrast.planned} runs"
+    whole = f"{len(contrast.complete)} of {len(contrast.games)} games complete, {count}"
+    return replace(
+        drawn,
+        name=f"does-it-help-{score}",
+        title=f"Does momentum help? Momentum-DQN and DQN on MinAtar, {score} score",
+        subtitle=f"above each game the improvement in area{mean} ({whole})",
+        panels=panels,
+        note=f"{drawn.note} {told(contrast)} Protocol: {results.protocol}".strip(),
+    )
+
+
+def _contrasts(evidence: Evidence, score: Score) -> list[tuple[Series, Contrast]]:
+    """Every main algorithm against DQN, as far as games are complete."""
+    results = evidence.by(score)
+    shown = [] if results is None else [s for s in results.series if s.main and s.label != BASELINE]
+    found = [(s, evidence.contrast(s.label, BASELINE, score=score)) for s in shown]
+    return [(series, own) for series, own in found if own.comparison is not None]
+
+
+def improvements(evidence: Evidence, score: Score) -> BarsFigure | None:
+    """Improvement over DQN in area, game by game, with intervals."""
+    found = _contrasts(evidence, score)
+    if not found:
+        return None
+    return BarsFigure(
+        name=f"improvements-{score}",
+        title=f"Improvement over DQN on MinAtar, {score} score",
+        subtitle=f"normalised, by the area under the {score} curve; complete games alone",
+        bars=tuple(
+            Bars(series.style, own.comparison.games, None, _diverged(evidence, series.label))
+            for series, own in found
+            if own.comparison is not None
+        ),
+        y_title="normalised improvement",
+        note=_unfinished(found),
+    )
+
+
+def _diverged(evidence: Evidence, label: str) -> frozenset[str]:
+    results = evidence.by("training")
+    cells = {} if results is None else results.cells
+    return frozenset(game for (game, own), cell in cells.items() if own == label and cell.diverged)
+
+
+def overall(evidence: Evidence, score: Score) -> IntervalsFigure | None:
+    """Mean improvement and probability of improvement over DQN, over the complete games."""
+    found = [(s.style, own.comparison) for s, own in _contrasts(evidence, score) if own.comparison]
+    if not found:
+        return None
+    return IntervalsFigure(
+        name=f"overall-{score}",
+        title=f"Improvement over DQN on MinAtar, over games, {score} score",
+        subtitle=f"by the area under the {score} curve; complete games alone",
+        panels=(
+            Statistic("mean improvement", 0.0, tuple((s, own.mean) for s, own in found)),
+            Statistic(
+                "probability of improvement", 0.5, tuple((s, own.probability) for s, own in found)
+            ),
+        ),
+        note=_unfinished(_contrasts(evidence, score)),
+    )
+
+
+def _unfinished(found: list[tuple[Series, Contrast]]) -> str:
+    parts = [
+        f"{series.style.label}: {own.ended} of {own.planned} runs, complete on "
+        f"{', '.join(own.complete)}"
+        for series, own in found
+        if not own.is_complete
+    ]
+    return f"Not all runs have ended. {'; '.join(parts)}." if parts else ""
+
+
+def beta(evidence: Evidence) -> PanelsFigure | None:
+    """Momentum-DQN with fixed values of β and the heuristic, by the greedy score."""
+    results: Results | None = evidence.by("greedy")
+    figure = None if results is None else figures.influence_of_beta(results)
+    return None if figure is None else replace(figure, name="beta-greedy")

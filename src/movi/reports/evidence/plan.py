@@ -1,0 +1,80 @@
+"""``evidence.toml``: which matrices were planned, and what others have published."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from movi.errors import UserError
+from movi.reading import checked, parsed, text
+from movi.reports.tabular.tables import read_table
+from movi.runs.matrix import read_sweep_file
+from movi.runs.sweep import Sweep
+
+PLAN_FILE = "evidence.toml"
+
+
+@dataclass(frozen=True)
+class _PlanFile:
+    title: str
+    matrices: list[str]
+    whole: list[str]
+    published: str
+    commits: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PublishedScore:
+    """What others found after so many agent steps."""
+
+    env: str
+    label: str
+    steps: int
+    score: float
+    source: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The matrices, in the order in which they are run, and the published scores."""
+
+    title: str
+    matrices: tuple[Sweep, ...]
+    whole: frozenset[str]
+    """Names of those whose runs count when all of them have ended, and not before."""
+    published: tuple[PublishedScore, ...]
+    commits: Mapping[str, str] = field(default_factory=dict)
+    """By matrix: the commit of this package that ran it, as far as that is known."""
+
+
+def has_plan(folder: Path) -> bool:
+    """Whether a folder is one of planned experiments."""
+    return (folder / PLAN_FILE).is_file()
+
+
+def read_plan(folder: Path) -> Plan:
+    """The plan of a folder; whatever is wrong with it is one clear line."""
+    file = folder / PLAN_FILE
+    given: _PlanFile = checked(parsed(text(file), str(file), "toml"), _PlanFile, str(file))
+    for name in given.whole:
+        if name not in given.matrices:
+            raise UserError(f"{file}: whole: {name!r}, expected some of the matrices")
+    matrices = {name: read_sweep_file(folder / name) for name in given.matrices}
+    return Plan(
+        given.title,
+        tuple(matrices.values()),
+        frozenset(matrices[name].name for name in given.whole),
+        _published(folder / given.published),
+        given.commits,
+    )
+
+
+def _published(file: Path) -> tuple[PublishedScore, ...]:
+    table = read_table(file, ("steps", "score"), words=("env", "label", "source"))
+    rows = zip(
+        table.words["env"],
+        table.words["label"],
+        table.numbers["steps"].tolist(),
+        table.numbers["score"].tolist(),
+        table.words["source"],
+    )
+    return tuple(PublishedScore(env, label, int(n), x, source) for env, label, n, x, source in rows)

@@ -1,0 +1,100 @@
+"""The evidence page: what was asked and seen, and every group of runs of the plan by itself."""
+
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from movi.agents.registry import title_of
+from movi.reports.deep.references import Reference
+from movi.reports.deep.sections import section_of
+from movi.reports.drawing.figure import Figure
+from movi.reports.drawing.numbers import percent, short
+from movi.reports.evidence import claims, figures
+from movi.reports.evidence.gathered import Evidence, gather
+from movi.reports.evidence.plan import PLAN_FILE, read_plan
+from movi.reports.sections import Entry, Loaded, PageTable, Section
+from movi.runs.finding import find_runs
+
+INTRO = (
+    "What is compared, by which score, and what counts as confirmed was fixed before the runs "
+    "(PLAN.md). A game counts when every planned run has ended on it; a claim is decided when "
+    "every planned run that it is about has ended. Intervals hold 95 % of a bootstrap that draws "
+    "runs again within each game. Training and greedy scores are never mixed."
+)
+
+
+def evidence_sections(
+    folder: Path, reference: Reference | None = None, game: str | None = None
+) -> tuple[tuple[Section, ...], tuple[str, ...]]:
+    """The sections of a folder with a plan; and what is wrong there."""
+    found = find_runs(folder)
+    evidence, odd = gather(read_plan(folder), found.runs, reference)
+    problems = (*found.problems, *(line.replace(f"{folder}/", "") for line in odd))
+    front = Section(
+        name="evidence",
+        title=evidence.plan.title,
+        intro=INTRO,
+        made_by="movi sweep",
+        load=lambda directory: _loaded(evidence, directory),
+        entries=tuple(map(Entry, drawn())),
+    )
+    groups = (section_of(own, game=game, judged=False) for own in evidence.groups.values())
+    return (front, *groups), problems
+
+
+def drawn() -> tuple[Callable[[Evidence], Figure | None], ...]:
+    """The front section's figures; these are the ones that are kept beside the plan."""
+    return (
+        figures.does_it_help,
+        partial(figures.improvements, score="greedy"),
+        partial(figures.overall, score="greedy"),
+        partial(figures.does_it_help, score="training"),
+        partial(figures.improvements, score="training"),
+        partial(figures.overall, score="training"),
+        figures.beta,
+    )
+
+
+def _loaded(evidence: Evidence, directory: Path) -> Loaded:
+    return Loaded(
+        evidence,
+        (directory / PLAN_FILE,),
+        tables=(
+            PageTable("Ours beside published", published_rows(evidence)),
+            PageTable("How far the matrices are", progress_rows(evidence)),
+        ),
+        said=claims.verdicts(evidence),
+    )
+
+
+def progress_rows(evidence: Evidence) -> list[dict[str, str]]:
+    """How many runs of each matrix have ended, and whether they count."""
+    return [
+        {
+            "matrix": sweep.name,
+            "runs that have ended": f"{evidence.ended.get(sweep.name, 0)} of {sweep.runs}",
+            "counted": "when all have ended" if sweep.name in evidence.waiting else "yes",
+        }
+        for sweep in evidence.plan.matrices
+    ]
+
+
+def published_rows(evidence: Evidence) -> list[dict[str, str]]:
+    """Our scores at the ends of runs beside the published ones, as text."""
+    rows = []
+    for row in claims.beside_published(evidence):
+        said = f"not decided yet, {row.ended} of {row.planned} runs"
+        if row.difference is not None:
+            said = "the same" if abs(row.difference) <= claims.SAME else "not the same"
+        rows.append(
+            {
+                "game": row.game,
+                "algorithm": title_of(row.label),
+                "ours": "" if row.ours is None else f"{short(row.ours)} ± {short(row.deviation)}",
+                "published": short(row.published),
+                "difference": "" if row.difference is None else percent(row.difference),
+                "within ±25 %": said,
+                "source": row.source,
+            }
+        )
+    return rows

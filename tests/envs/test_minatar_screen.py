@@ -1,0 +1,56 @@
+"""MinAtar's screen: the authors' colours, and the same game as in evaluation."""
+
+import numpy as np
+import pytest
+
+from movi.envs.gymnax_env import make_gymnax
+from movi.envs.jax_env import HostedEnvironment
+from movi.envs.make import make_visible, visible_spaces
+from movi.envs.minatar_screen import CELL, palette, picture
+from movi.errors import UserError
+
+
+@pytest.mark.parametrize("channels", [4, 6, 7, 10])  # of Breakout and Asterix up to Seaquest
+def test_the_colours_are_those_of_the_authors_palette(channels):
+    seaborn = pytest.importorskip("seaborn")
+    theirs = np.array(seaborn.color_palette("cubehelix", channels))
+    np.testing.assert_allclose(palette(channels)[1:] / 255, theirs, atol=0.5 / 255 + 1e-9)
+    assert palette(channels)[0].tolist() == [0, 0, 0]
+
+
+def test_a_cell_has_the_colour_of_its_highest_channel():
+    observation = np.zeros((10, 10, 4), bool)
+    observation[2, 3, 0] = observation[2, 4, 3] = True
+    observation[5, 5, 1] = observation[5, 5, 2] = True
+    image = picture(observation)
+    assert image.shape == (10 * CELL, 10 * CELL, 3)
+    colours = palette(4)
+    for row, column, index in ((0, 0, 0), (2, 3, 1), (2, 4, 4), (5, 5, 3)):
+        cell = image[row * CELL : (row + 1) * CELL, column * CELL : (column + 1) * CELL]
+        assert (cell == colours[index]).all(), (row, column)
+
+
+def test_the_game_that_is_seen_is_the_game_that_is_evaluated():
+    seen = make_visible("MinAtar/Breakout")
+    played = HostedEnvironment(make_gymnax("MinAtar/Breakout"))
+    assert visible_spaces(seen, "MinAtar/Breakout") == played.spaces
+    observation, _ = seen.reset(seed=3)
+    np.testing.assert_array_equal(observation, played.reset([3])[0])
+    for action in [1, 3, 0, 3, 3, 1] * 10:
+        observation, reward, terminated, truncated, _ = seen.step(action)
+        outcome = played.step(np.array([action]))
+        np.testing.assert_array_equal(observation, outcome.next_observation[0])
+        assert (reward, terminated, truncated) == (
+            outcome.reward[0],
+            outcome.terminated[0],
+            outcome.truncated[0],
+        )
+        np.testing.assert_array_equal(seen.render(), picture(observation))
+        if terminated:
+            break
+    assert terminated  # the last picture is of the state in which the game was lost
+
+
+def test_what_has_no_picture_is_refused():
+    with pytest.raises(UserError, match="gymnax/CartPole-v1 has no picture"):
+        make_visible("gymnax/CartPole-v1")

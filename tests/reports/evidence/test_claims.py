@@ -1,0 +1,280 @@
+"""The plan's rules on made-up runs: what decides, what does not, and what is still missing."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from movi.errors import UserError
+from movi.reports.evidence import claims, figures
+from movi.reports.evidence.gathered import Evidence, gather
+from movi.reports.evidence.plan import read_plan
+from movi.reports.evidence.sections import published_rows
+from movi.reports.page import read_chapters
+from movi.reports.verdict import Verdict
+from movi.runs.finding import find_runs
+from tests.reports.evidence.synthetic_plan import GAMES, GREEDY, write_matrix, write_plan
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return write_plan(tmp_path)
+
+
+def evidence_in(folder: Path) -> Evidence:
+    found = find_runs(folder)
+    assert found.problems == ()
+    evidence, odd = gather(read_plan(folder), found.runs)
+    assert odd == ()
+    return evidence
+
+
+def words(*verdicts: Verdict) -> list[str]:
+    return [verdict.word for verdict in verdicts]
+
+
+@pytest.mark.parametrize(
+    ("gain", "word"), [(4.0, "Confirmed"), (-4.0, "Not confirmed"), (0.1, "Not decided")]
+)
+def test_c6_is_decided_by_the_interval_of_the_mean_greedy_improvement(
+    folder: Path, gain: float, word: str
+) -> None:
+    write_matrix(folder, "1-momentum", {"dqn": 0.0, "momentum-dqn": gain})
+    evidence = evidence_in(folder)
+    found = evidence.contrast("momentum-dqn", "dqn").comparison
+    assert found is not None
+    # DQN's mean area is 4 on either game: the gain of g is g / 4.
+    assert found.mean.value == pytest.approx(gain / 4)
+    verdict = claims.momentum_helps(evidence)
+    assert verdict.word == word
+    assert "By the training score: Asterix 0 % [0 %, 0 %], Breakout 0 % [0 %, 0 %]" in verdict.seen
+
+
+def test_while_runs_are_missing_nothing_is_decided_and_complete_games_are_told(
+    folder: Path,
+) -> None:
+    missing = [("Breakout", "momentum-dqn", 2)]
+    write_matrix(folder, "1-momentum", {"dqn": 0.0, "momentum-dqn": 4.0}, without=missing)
+    evidence = evidence_in(folder)
+    verdict = claims.momentum_helps(evidence)
+    assert verdict.confirmed is None
+    assert verdict.word == "Not decided yet, 11 of 12 runs"
+    assert "so far (11 of 12 runs; complete: Asterix): Asterix +100 % [" in verdict.seen
+    assert "Breakout" not in verdict.seen
+    figure = figures.does_it_help(evidence)
+    assert figure is not None
+    titles = [panel.title for panel in figure.panels]
+    assert titles[0].startswith("Asterix: +100 % [")
+    assert titles[1] == "Breakout: not complete"
+    assert "(1 of 2 games complete, 11 of 12 runs)" in figure.subtitle
+
+
+def test_without_any_run_everything_is_still_asked(folder: Path) -> None:
+    evidence = evidence_in(folder)
+    said = claims.verdicts(evidence)
+    assert words(*(one for one in said if isinstance(one, Verdict))) == [
+        "Not decided yet, 0 of 12 runs",
+        *["Not decided yet, 0 of 12 runs"] * 3,
+        *["Not decided yet, 0 of 9 runs"] * 2,
+        "Not decided yet, 0 of 12 runs",
+    ]
+    assert figures.does_it_help(evidence) is None
+    assert figures.overall(evidence, "greedy") is None
+
+
+def test_c7_needs_an_interval_at_or_below_zero(folder: Path) -> None:
+    write_matrix(folder, "1-momentum", {"dqn": 0.0})
+    write_matrix(folder, "2-speedy", {"deep-sql": -3.9, "deep-dpp": 4.0})
+    evidence = evidence_in(folder)
+    sql = claims.does_not_improve(evidence, "deep-sql", "Deep SQL")
+    dpp = claims.does_not_improve(evidence, "deep-dpp", "Deep DPP")
+    assert words(sql, dpp, claims.fails(evidence)) == [
+        "Confirmed",
+        "Not confirmed",
+        "Not confirmed",
+    ]
+
+
+def test_deep_dpp_fails_if_a_run_diverges_or_half_the_area_is_lost(folder: Path) -> None:
+    write_matrix(folder, "1-momentum", {"dqn": 0.0})
+    one = [("Asterix", "deep-dpp", 1)]
+    write_matrix(folder, "2-speedy", {"deep-dpp": 0.0}, games=["Asterix"], diverged=one)
+    early = claims.fails(evidence_in(folder))
+    assert early.word == "Confirmed"  # whatever the missing runs bring
+    assert early.seen.startswith("1 of its runs diverged.")
+
+
+def test_a_mean_improvement_below_minus_half_is_failing(folder: Path) -> None:
+    write_matrix(folder, "1-momentum", {"dqn": 0.0})
+    write_matrix(folder, "2-speedy", {"deep-dpp": -4.5})
+    assert claims.fails(evidence_in(folder)).word == "Confirmed"
+
+
+def betas(*gains: np.ndarray | float) -> dict[str, np.ndarray | float]:
+    names = (*claims.BETAS, claims.HEURISTIC)
+    return dict(zip(names, gains))
+
+
+SLOPE = np.array([-1.0, 0, 0, 1])
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "word"),
+    [
+        (-2.0, 2.0, "Confirmed"),
+        (2.0, 2.0, "Not confirmed"),
+        (-2.0, -2.0, "Not confirmed"),
+        (-0.5, 2.0, "Not decided"),
+    ],
+)
+def test_c8_compares_the_quarters_with_the_pooled_standard_error(
+    folder: Path, first: float, last: float, word: str
+) -> None:
+    """Seeds add 0, 1 and 2: variance 1 in each group, so the error is √(1 · 2/3) = 0.816."""
+    change = np.array([first, 0, 0, last])
+    write_matrix(folder, "4-beta", betas(0.0, 0.0, change), games=["Asterix"])
+    evidence = evidence_in(folder)
+    verdict = claims.slower_and_higher(evidence, "Asterix")
+    assert verdict.word == word
+    assert f"first quarter 2, 2, {2 + first:g} (pooled standard error 0.8165)" in verdict.seen
+    assert f"last quarter 7, 7, {7 + last:g} (pooled standard error 0.8165)" in verdict.seen
+    assert claims.slower_and_higher(evidence, "Breakout").word == "Not decided yet, 0 of 9 runs"
+
+
+@pytest.mark.parametrize(
+    ("gain", "spread", "word"),
+    [(0.0, 0.02, "Confirmed"), (3.0, 0.02, "Not confirmed"), (0.0, 1.0, "Not decided")],
+)
+def test_c9_wants_an_interval_around_zero_and_within_a_quarter(
+    folder: Path, gain: float, spread: float, word: str
+) -> None:
+    for seed in range(3):
+        every = [
+            (game, label, s)
+            for game in GAMES
+            for label in ("momentum-dqn", claims.HEURISTIC)
+            for s in range(3)
+            if s != seed
+        ]
+        # Each seed's own 0, 1 or 2 is taken back, but for a share of it.
+        shift = (spread - 1) * seed
+        write_matrix(folder, "1-momentum", {"momentum-dqn": shift}, without=every)
+        write_matrix(folder, "4-beta", {claims.HEURISTIC: shift + gain}, without=every)
+    assert claims.heuristic_does_as_well(evidence_in(folder)).word == word
+
+
+def test_more_seeds_count_when_all_of_them_have_ended(folder: Path) -> None:
+    gains = {"dqn": 0.0, "momentum-dqn": 4.0}
+    write_matrix(folder, "1-momentum", gains)
+    late = [("Breakout", "momentum-dqn", 4)]
+    write_matrix(folder, "7-more-seeds", gains, without=late)
+    part = evidence_in(folder)
+    assert part.waiting == {"7-more-seeds"}
+    assert part.counted("Asterix", "dqn")[1:] == (3, 3)
+    write_matrix_again = [key for key in _keys() if key not in late]
+    write_matrix(folder, "7-more-seeds", gains, without=write_matrix_again)
+    whole = evidence_in(folder)
+    assert whole.waiting == set()
+    cell, ended, planned = whole.counted("Asterix", "dqn")
+    assert (ended, planned) == (5, 5)
+    assert cell is not None
+    assert sorted(cell.areas) == [3, 4, 5, 6, 7]
+    assert claims.momentum_helps(whole).confirmed is True
+
+
+def _keys() -> list[tuple[str, str, int]]:
+    return [(g, label, s) for g in GAMES for label in ("dqn", "momentum-dqn") for s in (3, 4)]
+
+
+def test_ours_beside_published(folder: Path) -> None:
+    missing = [("Breakout", "dqn", 1)]
+    write_matrix(folder, "1-momentum", {"dqn": 0.0}, without=missing)
+    rows = published_rows(evidence_in(folder))
+    # 9, 10 and 11 at the ends: 10 is 25 % above 8.
+    assert rows[0]["ours"] == "10 ± 0.8165"
+    assert (rows[0]["difference"], rows[0]["within ±25 %"]) == ("+25 %", "the same")
+    assert rows[0]["source"] == "somebody"
+    assert rows[1]["within ±25 %"] == "not decided yet, 2 of 3 runs"
+    assert rows[1]["ours"] == ""
+
+
+def test_the_page_of_a_plan_has_its_verdicts_before_its_figures(folder: Path) -> None:
+    write_matrix(folder, "1-momentum", {"dqn": 0.0, "momentum-dqn": 4.0})
+    write_matrix(folder, "4-beta", betas(0.0, 0.1, 0.2, 0.3), games=["Asterix"])
+    front, group = read_chapters(folder)
+    assert front.section.title == "Does it help?"
+    assert [part.figure.name for part in front.parts] == [
+        "does-it-help-greedy",
+        "improvements-greedy",
+        "overall-greedy",
+        "does-it-help-training",
+        "improvements-training",
+        "overall-training",
+        "beta-greedy",
+    ]
+    assert front.judged[0].word == "Confirmed"
+    # The general rules of the report judge nothing beside the plan's.
+    assert not any(part.verdicts for part in group.parts)
+    assert group.section.title == "MinAtar, preset minatar-published"
+    progress = front.loaded.tables[1].rows
+    assert progress[0]["runs that have ended"] == "12 of 12"
+    assert progress[2]["runs that have ended"] == "12 of 24"
+    assert progress[3] == {
+        "matrix": "7-more-seeds",
+        "runs that have ended": "0 of 8",
+        "counted": "when all have ended",
+    }
+
+
+def test_the_numbers_of_a_figure_are_all_there(folder: Path) -> None:
+    write_matrix(folder, "1-momentum", {"dqn": 0.0, "momentum-dqn": 4.0})
+    evidence = evidence_in(folder)
+    curves, bars, overall = (
+        figures.does_it_help(evidence),
+        figures.improvements(evidence, "greedy"),
+        figures.overall(evidence, "greedy"),
+    )
+    assert curves is not None
+    assert bars is not None
+    assert overall is not None
+    rows = curves.numbers()
+    assert len(rows) == 2 * 2 * 4 * 4  # games, algorithms, points; three runs and their mean
+    own = [r["greedy score"] for r in rows if r["run"] == "2" and r["curve"] == "DQN"]
+    assert own == [*(GREEDY + 2), *(GREEDY + 2)]
+    assert [row["normalised improvement"] for row in bars.numbers()] == [1.0, 1.0]
+    assert [row["value"] for row in overall.numbers()] == [1.0, 1.0]
+    assert all("<svg" in _drawn(figure) for figure in (curves, bars, overall))
+
+
+def _drawn(figure: figures.PanelsFigure) -> str:
+    from movi.reports.drawing.figure import Picture
+
+    return Picture(figure).svg
+
+
+def test_runs_of_no_matrix_are_named_and_left_out(folder: Path) -> None:
+    write_matrix(folder, "1-momentum", {"dqn": 0.0})
+    (folder / "evidence.toml").write_text(
+        (folder / "evidence.toml").read_text().replace('"1-momentum.toml", ', "")
+    )
+    evidence, odd = gather(read_plan(folder), find_runs(folder).runs)
+    assert len(odd) == 6
+    assert odd[0].endswith("seed-0: of no matrix of the plan; left out")
+    assert evidence.groups == {}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ('whole = ["7-more-seeds.toml"]', 'whole = ["x.toml"]', "whole: 'x.toml', expected some"),
+        ('"1-momentum.toml"', '"absent.toml"', "absent.toml: cannot be read"),
+        ('published = "published.csv"', "", "no published, expected a text"),
+    ],
+)
+def test_a_wrong_plan_is_one_line(folder: Path, old: str, new: str, complaint: str) -> None:
+    file = folder / "evidence.toml"
+    file.write_text(file.read_text().replace(old, new))
+    with pytest.raises(UserError) as caught:
+        read_plan(folder)
+    assert complaint in str(caught.value)
+    assert "\n" not in str(caught.value)

@@ -1,0 +1,154 @@
+"""What the repository says of the evidence is what its committed runs say."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from movi.reports.drawing.figure import table_of
+from movi.reports.evidence.sections import drawn
+from movi.runs.finding import find_runs
+
+REPOSITORY = Path(__file__).parents[1]
+RUNS = REPOSITORY / "evidence" / "runs" / "1-momentum" / "runs"
+STALE = "out of date: run `make evidence`"
+
+
+def _publish():
+    """evidence/publish.py, which is no part of the package."""
+    file = REPOSITORY / "evidence" / "publish.py"
+    spec = importlib.util.spec_from_file_location("publish", file)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+publish = _publish()
+
+
+@pytest.fixture(scope="module")
+def evidence():
+    return publish.read_evidence()
+
+
+def areas(game, label, file, column):
+    """By seed, from the files alone: the mean of a column; nothing if a seed is not there."""
+    found = []
+    for seed in range(3):
+        path = RUNS / f"MinAtar-{game}" / label / f"seed-{seed}" / file
+        if not path.exists():
+            return None
+        rows = [json.loads(line) for line in path.read_text().splitlines()]
+        assert [row["step"] for row in rows] == list(range(50_000, 1_000_001, 50_000))
+        found.append(sum(row[column] for row in rows) / 20)
+    return np.array(found)
+
+
+def block(page, name):
+    """What stands between the markers of a page."""
+    text = page.read_text(encoding="utf-8")
+    return re.search(rf"<!-- evidence:{name} -->\n(.*?)<!-- /evidence -->", text, re.DOTALL)[1]
+
+
+def shares(text):
+    """The shares in a text, as numbers."""
+    found = re.findall(r"([+−]?)(\d[\d,]*(?:\.\d)?) %", text)
+    return [(-1 if sign == "−" else 1) * float(n.replace(",", "")) / 100 for sign, n in found]
+
+
+@pytest.mark.parametrize("page", publish.PAGES, ids=lambda page: page.name)
+def test_the_pages_have_the_numbers_of_the_committed_runs(page, evidence):
+    text = page.read_text(encoding="utf-8")
+    assert publish.filled(text, evidence) == text, f"{page.name} is {STALE}"
+    assert publish.MARKED.search(text)
+
+
+def test_the_committed_figures_are_those_of_the_committed_runs(evidence):
+    figures = [figure for draw in drawn() if (figure := draw(evidence)) is not None]
+    names = {f"{figure.name}.{form}" for figure in figures for form in publish.FORMATS}
+    assert {path.name for path in publish.FIGURES.iterdir()} == names, STALE
+    for figure in figures:
+        text = (publish.FIGURES / f"{figure.name}.csv").read_text(encoding="utf-8")
+        assert text == table_of(figure.numbers()), f"{figure.name}.csv is {STALE}"
+
+
+def test_every_committed_run_is_in_order_and_of_the_plan(evidence):
+    found = find_runs(REPOSITORY / "evidence")
+    assert found.problems == ()
+    assert len(found.runs) == sum(evidence.ended.values()) >= 9
+
+
+@pytest.mark.parametrize(
+    ("column", "file", "key"),
+    [(3, "evaluations.jsonl", "mean"), (4, "metrics.jsonl", "score")],
+    ids=["greedy", "training"],
+)
+def test_the_improvements_by_game_are_those_worked_out_from_the_files(column, file, key):
+    """Means of the rows, and a bootstrap of its own with another generator and seed."""
+    rows = block(publish.PAGES[0], "games").splitlines()[2:]
+    assert len(rows) == 5
+    complete = 0
+    for row in rows:
+        cells = [cell.strip() for cell in row.split("|")]
+        game = cells[1]
+        dqn, momentum = (areas(game, name, file, key) for name in ("dqn", "momentum-dqn"))
+        if dqn is None or momentum is None:
+            assert cells[column] == "", game
+            continue
+        complete += 1
+        value, low, high = shares(cells[column])
+        assert value == pytest.approx(momentum.mean() / dqn.mean() - 1, abs=0.0051), game
+        generator = np.random.Generator(np.random.MT19937(7))
+        ours, theirs = (own[generator.integers(3, size=(4000, 3))] for own in (momentum, dqn))
+        drawn_again = ours.mean(1) / theirs.mean(1) - 1
+        spread = drawn_again.std()
+        assert low == pytest.approx(np.quantile(drawn_again, 0.025), abs=0.0051 + 0.3 * spread)
+        assert high == pytest.approx(np.quantile(drawn_again, 0.975), abs=0.0051 + 0.3 * spread)
+    assert complete >= 1
+
+
+def test_the_answer_is_the_mean_of_the_complete_games():
+    for page in publish.PAGES:
+        said = shares(block(page, "answer"))
+        for place, (file, key) in enumerate(
+            (("evaluations.jsonl", "mean"), ("metrics.jsonl", "score"))
+        ):
+            gains = []
+            for game in ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders"):
+                dqn, momentum = (areas(game, n, file, key) for n in ("dqn", "momentum-dqn"))
+                if dqn is not None and momentum is not None:
+                    gains.append(momentum.mean() / dqn.mean() - 1)
+            assert said[3 * place] == pytest.approx(np.mean(gains), abs=0.0051)
+
+
+def test_ours_beside_published_is_what_the_evaluations_at_the_ends_say():
+    rows = [row.split("|") for row in block(publish.PAGES[0], "published").splitlines()[2:]]
+    assert len(rows) == 10
+    checked = 0
+    for cells in ([cell.strip() for cell in row] for row in rows):
+        game, algorithm, ours, theirs = cells[1:5]
+        if algorithm != "DQN" or not ours:
+            continue
+        files = [
+            RUNS / f"MinAtar-{game}" / "dqn" / f"seed-{s}" / "evaluation.json" for s in (0, 1, 2)
+        ]
+        returns = [json.loads(file.read_text())["returns"] for file in files]
+        assert all(len(own) == 100 for own in returns)
+        mean = sum(map(sum, returns)) / 300
+        assert float(ours.split(" ± ")[0]) == pytest.approx(mean, rel=1e-3)
+        (gap,) = shares(cells[5])
+        assert gap == pytest.approx(mean / float(theirs) - 1, abs=0.0051)
+        assert cells[6] == ("the same" if abs(mean / float(theirs) - 1) <= 0.25 else "not the same")
+        checked += 1
+    assert checked >= 1
+
+
+def test_no_share_of_these_runs_stands_outside_of_the_markers():
+    for page in publish.PAGES:
+        text = publish.MARKED.sub("", page.read_text(encoding="utf-8"))
+        begin, end = ("## Does it help?", "## Where") if page.name == "README.md" else ("", r"\Z")
+        own = re.search(rf"{begin}(.*?)(?={end})", text, re.DOTALL)[1]
+        assert {*re.findall(r"\S+ %", own)} <= {"95 %", "±25 %"}

@@ -1,0 +1,102 @@
+"""The trained agents in the repository play as well as their cards say."""
+
+import importlib.util
+import json
+import math
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from movi import load
+from movi.cli import main
+from movi.reports.evidence.plan import read_plan
+
+REPOSITORY = Path(__file__).parents[1]
+ZOO = REPOSITORY / "zoo"
+CARDS = sorted(ZOO.glob("*/*/card.json"))
+FIRST = ZOO / "MinAtar-Breakout" / "dqn"
+
+
+def _script():
+    """evidence/zoo.py, which is no part of the package."""
+    spec = importlib.util.spec_from_file_location("zoo", REPOSITORY / "evidence" / "zoo.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def name_of(file):
+    return file.parent.relative_to(ZOO).as_posix()
+
+
+def returns_of(place, episodes, capsys, seed=11):
+    """What `movi evaluate` prints, with a seed that is not the card's."""
+    words = ["evaluate", str(place), "--episodes", str(episodes), "--seed", str(seed)]
+    assert main(words) == 0
+    lines = dict(line.split(maxsplit=1) for line in capsys.readouterr().out.splitlines())
+    returns = [float(word) for word in lines["returns"].split()]
+    assert len(returns) == episodes
+    return returns
+
+
+def check_within(card, returns):
+    """The mean of new episodes differs from the card's by less than 3.3 standard errors of both."""
+    error = card["deviation"] * math.sqrt(1 / card["episodes"] + 1 / len(returns))
+    assert abs(np.mean(returns) - card["score"]) < 3.3 * error
+
+
+@pytest.mark.parametrize("file", CARDS, ids=name_of)
+def test_a_card_says_what_its_run_says(file):
+    card = json.loads(file.read_text(encoding="utf-8"))
+    env, label = name_of(file).split("/")
+    run = REPOSITORY / "evidence" / "runs"
+    (run,) = run.glob(f"*/runs/{env}/{label}/seed-0")
+    played = json.loads((run / "evaluation.json").read_text())["returns"]
+    assert card["score"] == pytest.approx(sum(played) / len(played))
+    spread = 1.96 * np.std(played, ddof=1) / math.sqrt(len(played))
+    low, high = card["interval"]
+    assert (low, high) == pytest.approx((card["score"] - spread, card["score"] + spread))
+    config = json.loads((run / "config.json").read_text())
+    assert (card["steps"], card["seed"]) == (config["steps"], 0)
+    assert card["commit"] in read_plan(REPOSITORY / "evidence").commits.values()
+    assert card["licence"] == "Apache-2.0"
+    text = file.with_name("README.md").read_text(encoding="utf-8")
+    assert f"{card['score']:.2f} [{low:.2f}, {high:.2f}]" in text
+    assert card["command"] in text
+
+
+@pytest.mark.parametrize("file", CARDS, ids=name_of)
+def test_an_agent_is_what_acts_and_nothing_else(file):
+    card = json.loads(file.read_text(encoding="utf-8"))
+    agent = load(file.parent)
+    assert list(agent.params) == card["networks"] == [agent.acts_on]
+    assert agent.acts_on == ("h" if card["algorithm"] == "momentum-dqn" else "q")
+    assert file.with_name("agent.safetensors").stat().st_size < 600_000
+
+
+def test_the_zoo_has_agents_and_lists_them():
+    assert CARDS
+    text = (ZOO / "README.md").read_text(encoding="utf-8")
+    assert _script().index(ZOO) == text, "out of date: run `python evidence/zoo.py`"
+    assert all(f"zoo/{name_of(file)} " in text for file in CARDS)
+
+
+def test_an_agent_plays_as_its_card_says_in_a_few_episodes(capsys):
+    card = json.loads((FIRST / "card.json").read_text())
+    check_within(card, returns_of(FIRST, 10, capsys))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("file", CARDS, ids=name_of)
+def test_every_agent_plays_as_its_card_says(file, capsys):
+    check_within(json.loads(file.read_text()), returns_of(file.parent, 100, capsys))
+
+
+@pytest.mark.slow
+def test_an_agent_of_the_zoo_is_recorded(tmp_path, capsys):
+    pytest.importorskip("imageio_ffmpeg")
+    out = tmp_path / "game.mp4"
+    assert main(["record", str(FIRST), "--out", str(out), "--seed", "1"]) == 0
+    assert out.stat().st_size > 5_000
+    assert capsys.readouterr().out.startswith(f"{out}: returns ")
