@@ -33,7 +33,8 @@ def test_every_pip_install_that_we_tell_people_means_this_distribution_and_an_ex
         for _, target in re.findall(WORDS, text):
             if target.startswith("-"):
                 continue
-            name, wanted = re.fullmatch(r"'?([\w.-]+)(?:\[(.*)\])?'?", target).groups()
+            named = target.replace("{DISTRIBUTION}", PROJECT["name"])
+            name, wanted = re.fullmatch(r"'?([\w.-]+)(?:\[(.*)\])?'?", named).groups()
             assert name in (".", PROJECT["name"]), f"{file}: pip install {target}"
             asked = set((wanted or "").split(",")) - {""}
             assert asked <= extras | {"{extra}"}, f"{file}: pip install {target}"

@@ -86,8 +86,8 @@ def test_the_examples_of_the_links_hold(making):
 def test_pictures_from_beside_the_pages_come_along(making):
     links, page = making("links"), "![map](../docs/figures/family.svg) ![r](../README.md)"
     assert list(links.pictures(page, "docs/x.md")) == ["README.md"]
-    made = links.for_site(page, "docs/x.md", "reference/x.md")
-    assert made == "![map](../docs/figures/family.svg) ![r](../README.md)"
+    made = links.for_site(page, "docs/x.md", "reference/deep/x.md")
+    assert made == "![map](../docs/figures/family.svg) ![r](../../README.md)"
 
 
 def test_links_lead_to_pages_or_keep_their_words_alone(making):

@@ -23,7 +23,7 @@ def steps(page):
     return module.steps(page.read_text())
 
 
-@pytest.mark.parametrize(("page", "least"), [(README, 6), (START, 18)])
+@pytest.mark.parametrize(("page", "least"), [(README, 6), (START, 17)])
 def test_the_python_of_the_page_gives_what_it_shows(page, least):
     result = doctest.testfile(
         str(page), module_relative=False, optionflags=doctest.IGNORE_EXCEPTION_DETAIL
