@@ -46,7 +46,7 @@ from movi.replay import FrameReplay
 from movi.runs.config import Config
 from movi.training.host_loop import HostLoop
 from movi.runs.presets import preset_fields
-from movi.training.build import trained
+from movi.training.build import configured_learner
 
 game, warm, starts, steps, seed, algorithm, padding = sys.argv[1:8]
 warm, starts, steps, seed = (int(word) for word in (warm, starts, steps, seed))
@@ -55,7 +55,7 @@ config = Config(algorithm, f"ALE/{game}-v5", **{
     "replay_capacity": 10_000, "epsilon_warmup": starts, "epsilon_decay": 1})
 environment = make_atari(config.env)
 spaces = environment.spaces
-loop = HostLoop(config, environment, trained(config, spaces).learner,
+loop = HostLoop(config, environment, configured_learner(config, spaces).learner,
                 lambda slack: FrameReplay(config.replay_capacity, spaces.observation))
 loop.begin()
 loop.advance(warm)

@@ -33,7 +33,7 @@ from movi.envs import make_gymnasium
 from movi.replay import UniformReplay
 from movi.runs.config import Config
 from movi.training.host_loop import HostLoop
-from movi.training.build import trained
+from movi.training.build import configured_learner
 
 warm, steps, seed, algorithm = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 config = Config(algorithm, "CartPole-v1", seed=seed, steps=warm + steps, hidden=(64, 64),
@@ -41,7 +41,7 @@ config = Config(algorithm, "CartPole-v1", seed=seed, steps=warm + steps, hidden=
                 loss="huber", optimiser="adam", learning_rate=1e-4, optimiser_epsilon=1e-8)
 environment = make_gymnasium(config.env)
 spaces = environment.spaces
-loop = HostLoop(config, environment, trained(config, spaces).learner,
+loop = HostLoop(config, environment, configured_learner(config, spaces).learner,
                 lambda slack: UniformReplay(config.replay_capacity, spaces.observation))
 loop.begin()
 loop.advance(warm)

@@ -3,6 +3,7 @@
 import ast
 import importlib.util
 import re
+from itertools import pairwise
 from pathlib import Path
 
 import movi
@@ -66,16 +67,31 @@ def closure(steps):
     return {room: below(room) - {room} for room in steps}
 
 
-def test_the_picture_shows_the_stairs_and_is_the_one_that_its_script_draws():
-    module, path = drawing()
+def stairs():
+    """The stairs that the tests allow, with the algorithms as one room."""
     together = {}
     for room, steps in STAIRS.items():
         if room != "__main__":
             own = together.setdefault("targets" if room in SCIENCE else room, set())
             own.update("targets" if step in SCIENCE else step for step in steps)
     together["targets"].discard("targets")
+    return together
+
+
+def test_the_stairs_in_words_are_those_that_are_allowed():
+    (words,) = re.findall(r"`(targets → [^`]*)`", PAGE)
+    said = {room: set() for room in stairs()}
+    for chain in " ".join(words.split()).split("; "):
+        for lower, upper in pairwise(part.split(", ") for part in chain.split(" → ")):
+            for room in upper:
+                said[room].update(lower)
+    assert closure(said) == closure(stairs())
+
+
+def test_the_picture_shows_the_stairs_and_is_the_one_that_its_script_draws():
+    module, path = drawing()
     drawn = {room: set(module.STANDS_ON.get(room, ())) for room in module.ROOMS}
-    assert closure(drawn) == closure(together)
+    assert closure(drawn) == closure(stairs())
     assert path.with_suffix(".svg").read_text() == module.picture()
     assert {word.strip(" …") for word in module.GROUND.partition(":")[2].split(",")} - {
         ""

@@ -8,7 +8,7 @@ import movi
 from movi.agents.learner import LearnerState
 from movi.compilation import shared
 from movi.spaces import ObservationSpace, Spaces
-from movi.training.build import trained
+from movi.training.build import configured_learner
 from movi.training.host_learner import HostLearner
 
 SPACES = Spaces(ObservationSpace((3,), "float32"), actions=2)
@@ -44,7 +44,9 @@ def test_a_mistake_in_the_making_is_said_every_time():
     ids=str,
 )
 def test_runs_that_learn_alike_have_one_learner(change):
-    assert trained(CONFIG.replace(**change), SPACES) is trained(CONFIG, SPACES)
+    assert configured_learner(CONFIG.replace(**change), SPACES) is configured_learner(
+        CONFIG, SPACES
+    )
 
 
 @pytest.mark.parametrize(
@@ -63,11 +65,13 @@ def test_runs_that_learn_alike_have_one_learner(change):
     ids=str,
 )
 def test_runs_that_learn_otherwise_do_not(change):
-    assert trained(CONFIG.replace(**change), SPACES) is not trained(CONFIG, SPACES)
+    assert configured_learner(CONFIG.replace(**change), SPACES) is not configured_learner(
+        CONFIG, SPACES
+    )
 
 
 def test_seeds_share_the_programs_and_nothing_else():
-    learner = trained(CONFIG, SPACES).learner
+    learner = configured_learner(CONFIG, SPACES).learner
     one, other, again = (HostLearner(learner, seed) for seed in (0, 1, 0))
 
     def leaves(state: LearnerState) -> list[np.ndarray]:

@@ -14,6 +14,7 @@ import movi
 SOURCE = Path(movi.__file__).parent
 GROUND = {
     "arguments",
+    "arrays",
     "compilation",
     "doctor",
     "errors",
@@ -44,7 +45,7 @@ STAIRS = {
     "agents": {"targets", "schedules"},
     "envs": set(),
     "replay": set(),
-    "runs": {"agents"},
+    "runs": {"agents"},  # a config holds the options of its algorithm
     "training": {"agents", "envs", "replay", "runs"},
     "sweeps": {"training"},
     "reports": {"runs", "planning"},

@@ -30,7 +30,7 @@ from movi.runs.sweep import to_json
 from movi.sizes import available_memory, require
 from movi.sweeps.drive import to_stdout
 from movi.training.checkpoint import Checkpoints, Saved, newest
-from movi.training.keeping import Keeper
+from movi.training.checkpointing import Checkpointer
 from movi.training.run_directory import RunDirectory
 from movi.training.stopping import never
 from tests.test_trust import write_agent
@@ -297,7 +297,7 @@ def test_a_target_that_cannot_be_written_is_refused_before_the_work(command, ref
         (f"folder{suffix}", "is a directory"),
         (f"{'x' * 300}{suffix}", "File name too long"),
         (f"agent.safetensors/in{suffix}", "is a file, expected a directory"),
-        (f"none/in{suffix}", "is no directory"),
+        (f"none/in{suffix}", "is not a directory"),
         (f"a\0b{suffix}", "null"),
     ):
         words = [name] if command == "export" else ["--out", name]
@@ -506,15 +506,15 @@ def test_and_resume_says_what_is_wrong_with_it(bad, tmp_path, refused):
 
 
 def test_progress_that_makes_no_sense_is_no_progress(tmp_path):
-    from movi.sweeps.progress import read_sign
+    from movi.sweeps.progress import read_progress
 
     sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": ""}
     file = tmp_path / "seed-0.json"
     file.write_text(json.dumps(sign))
-    assert read_sign(file)[0].step == 1
+    assert read_progress(file)[0].step == 1
     for step in ("Infinity", str(10**400), "[]", '"1"', "true", "1e400"):
         file.write_text(json.dumps(sign).replace('"step": 1', f'"step": {step}'))
-        assert read_sign(file) == (None, False)
+        assert read_progress(file) == (None, False)
 
 
 @pytest.mark.parametrize("text", ['{"returns": ["a"], "lengths": [1]}', '{"returns": 1}', '"x"'])
@@ -603,11 +603,11 @@ def test_an_older_checkpoint_that_makes_no_sense_holds_nobody_up(tmp_path):
         checkpoints = Checkpoints(tmp_path / "run")
         checkpoints.write(step, Saved({"a": np.ones(3)}, {"replay": replay}))
     with closing(RunDirectory(tmp_path / "run", CONFIG)) as directory:
-        keeper = Keeper(
-            [directory], 100, never, margin=1, room=lambda moment: int(moment["added"]) + 2
+        checkpointer = Checkpointer(
+            [directory], 100, never, margin=1, headroom=lambda replay: int(replay["added"]) + 2
         )
-        keeper.begin(30)
-        assert keeper.left(30) == 7
+        checkpointer.begin(30)
+        assert checkpointer.steps_left(30) == 7
 
 
 # Tables, sweeps, lines ------------------------------------------------------------------------

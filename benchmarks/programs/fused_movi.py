@@ -8,7 +8,7 @@ import jax
 from movi.envs.gymnax_env import make_gymnax
 from movi.runs.config import Config
 from movi.runs.presets import preset_fields
-from movi.training.build import trained
+from movi.training.build import configured_learner
 from movi.training.fused_loop import FusedLoop
 from movi.training.processors import prepare_fused
 
@@ -34,7 +34,7 @@ task, warm, steps, seeds = sys.argv[1], *map(int, sys.argv[2:5])
 config = CONFIGS[task]
 prepare_fused(seeds)
 environment = make_gymnax(config.env)
-learner = trained(config, environment.spaces).learner
+learner = configured_learner(config, environment.spaces).learner
 vectorised = sys.argv[5:] == ["vmap"]
 loop = FusedLoop(config, environment, learner, range(seeds), vectorised=vectorised)
 loop.advance(warm)

@@ -14,7 +14,7 @@ import numpy as np
 from movi.runs.config import Config
 from movi.runs.presets import preset_fields
 from movi.spaces import ObservationSpace, Spaces
-from movi.training.build import trained
+from movi.training.build import configured_learner
 from movi.training.processors import prepare_fused
 from movi.transitions import Transition
 
@@ -36,7 +36,7 @@ def best(function, *arguments):
 
 config = Config("dqn", "MinAtar/Breakout", **preset_fields("minatar"))
 spaces = Spaces(ObservationSpace((10, 10, 4), "bool"), 6)
-learner = trained(config, spaces).learner
+learner = configured_learner(config, spaces).learner
 rng = np.random.default_rng(0)
 b = config.batch_size
 # Several minibatches in turn: of one alone, XLA would compute the targets once for the whole loop.

@@ -10,7 +10,7 @@ from movi.envs.gymnax_env import is_gymnax, make_gymnax
 from movi.replay import UniformReplay
 from movi.runs.config import Config
 from movi.runs.presets import preset_fields
-from movi.training.build import trained
+from movi.training.build import configured_learner
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
 from movi.training.processors import prepare_fused
@@ -26,7 +26,7 @@ else:
 if is_gymnax(config.env):
     prepare_fused(1)
     environment = make_gymnax(config.env)
-    learner = trained(config, environment.spaces).learner
+    learner = configured_learner(config, environment.spaces).learner
     loop = FusedLoop(config, environment, learner, [0])
 else:
     environment = make_gymnasium(config.env)
@@ -34,7 +34,7 @@ else:
     loop = HostLoop(
         config,
         environment,
-        trained(config, spaces).learner,
+        configured_learner(config, spaces).learner,
         lambda slack: UniformReplay(
             config.replay_capacity, spaces.observation, action=spaces.action
         ),

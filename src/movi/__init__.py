@@ -9,7 +9,7 @@ True
 >>> movi.train(config).status
 'finished'
 
-Names are imported where they are first used, so that ``import movi`` costs nothing.
+Names are imported when they are first used, so that ``import movi`` costs nothing.
 """
 
 from typing import TYPE_CHECKING
@@ -42,26 +42,16 @@ if TYPE_CHECKING:
 DISTRIBUTION = "momentum-rl"  # by which the command tells this package from others of its name
 
 _HOMES = {
-    "Algorithm": "movi.targets",
-    "Averaging": "movi.agents.options",
-    "Config": "movi.runs.config",
-    "FiniteMDP": "movi.mdp",
-    "Options": "movi.agents.options",
-    "Target": "movi.targets",
-    "compare": "movi.planning",
-    "garnet": "movi.mdp",
-    "load": "movi.agents.agent",
-    "load_mdp": "movi.mdp",
-    "momentum": "movi.targets",
-    "optimum": "movi.mdp",
-    "policy_value": "movi.planning",
-    "policy_values": "movi.mdp",
-    "register": "movi.agents.registry",
-    "save_mdp": "movi.mdp",
-    "solve": "movi.planning",
-    "sweep": "movi.sweeps.drive",
-    "train": "movi.training.train",
+    ".agents.agent": ("load",),
+    ".agents.options": ("Averaging", "Options"),
+    ".agents.registry": ("register",),
+    ".mdp": ("FiniteMDP", "garnet", "load_mdp", "optimum", "policy_values", "save_mdp"),
+    ".planning": ("compare", "policy_value", "solve"),
+    ".runs.config": ("Config",),
+    ".sweeps.drive": ("sweep",),
+    ".targets": ("Algorithm", "Target", "momentum"),
+    ".training.train": ("train",),
 }
 
-__all__ = ["UserError", "__version__", *_HOMES]
+__all__ = ["UserError", "__version__", *(name for names in _HOMES.values() for name in names)]
 __getattr__ = named(__name__, _HOMES)

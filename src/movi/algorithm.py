@@ -40,54 +40,50 @@ class Target(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Algorithm:
-    """Which tables or networks there are, what each regresses to, and what the policy is read from.
-
-    Attributes:
-      name: as on the command line.
-      targets: the target of each table or network, by its name.
-      value: the table or network that holds the value, whose error the theory is about; the first
-        number that its target reads at a state is the estimate of the state's value.
-      preference: the table or network from which the policy is read: in the targets, in acting, and
-        in the result.
-      lags: how many lagged copies of each table or network its targets read.
-      uses_beta: whether any target depends on β.
-      first_beta: the k of the first iteration in the schedule β_k of the tabular scheme: MoVI
-        averages with β_1 = 1/2 at its first iteration, SQL begins with weight 1/1, that is β = 0.
-      kinds: what the values of a table or network are, by its name; numbers if it is not named.
-      evaluates: whether the value evaluates the policy, so that ``momentum`` applies.
-      reads_current: whether a target reads networks as they are now, not only their lagged copies.
-      double: whether the policy in the targets is read from the network as it is now. In a table
-        that is the newest copy.
-      temperature: the policy is softmax(preference / temperature), greedy at 0. Of tables: a
-        network's agent explores by ε.
-      tau: the optimum that the scheme tends to is q^τ_*, that of the MDP whose reward has τ times
-        the policy's entropy added; 0 is q*.
-      rho: ρ, where the preference is a sum h_k = ρ h_{k−1} + q_k; None where it is an average.
-      sweeps: how often the value's target is applied in one iteration of a table, with the policy
-        held; None: until the value evaluates it exactly.
-      analysed_in_psi: whether its theory is about ψ_k = q_k / (1 − β_k), which is k q_k for SQL,
-        instead of q_k, so that the error of an iteration is that of ψ_k.
-    """
+    """Tables or networks, what each regresses to, and what the policy is read from."""
 
     name: str
+    """The name, as on the command line."""
     targets: Mapping[str, Target]
+    """The target of each table or network, by its name."""
     preference: str = "q"
+    """The table or network from which the policy is read: in the targets, in acting, and in the
+    result."""
     lags: int = 1
+    """How many lagged copies of each table or network its targets read."""
     uses_beta: bool = False
+    """Whether any target depends on β."""
     first_beta: int = 1
+    """The k of the first iteration in the schedule β_k of the tabular scheme: MoVI averages with
+    β_1 = 1/2 at its first iteration, SQL begins with weight 1/1, that is β = 0."""
     kinds: Mapping[str, Value] = field(default_factory=dict)
+    """What the values of a table or network are, by its name; numbers if it is not named."""
     evaluates: bool = True
+    """Whether the value evaluates the policy, so that ``momentum`` applies."""
     reads_current: bool = False
+    """Whether a target reads networks as they are now, not only their lagged copies."""
     double: bool = False
+    """Whether the policy in the targets is read from the network as it is now. In a table that is
+    the newest copy."""
     temperature: Real = 0.0
+    """The policy is softmax(preference / temperature), greedy at 0. For tables only: agents with
+    networks explore by ε."""
     tau: Real = 0.0
+    """The optimum that the scheme tends to is q^τ_*, that of the MDP whose reward has τ times the
+    policy's entropy added; 0 is q*."""
     rho: float | None = None
+    """ρ, where the preference is a sum h_k = ρ h_{k−1} + q_k; None where it is an average."""
     sweeps: int | None = 1
+    """How often the value's target is applied in one iteration of a table, with the policy held;
+    None: until the value evaluates it exactly."""
     value: str = "q"
+    """The table or network that holds the value, whose error the theory is about; the first number
+    that its target reads at a state is the estimate of the state's value."""
     analysed_in_psi: bool = False
+    """Whether its theory is about ψ_k = q_k / (1 − β_k), which is k q_k for SQL, instead of q_k, so
+    that the error of an iteration is that of ψ_k."""
 
     def __post_init__(self) -> None:
-        """Checks what can be wrong with a declaration."""
         for role, name in (("value", self.value), ("preference", self.preference)):
             if name not in self.targets:
                 known = ", ".join(self.targets) or "nothing"
@@ -144,20 +140,16 @@ class Algorithm:
 
 @dataclass(frozen=True, eq=False)
 class Values:
-    """What a target sees of one state.
-
-    Attributes:
-      rows: by name, [L, A, …]: lagged copies, newest first; ``values["q"]`` for short.
-      current: by name, [A, …]: the networks as they are now, for algorithms that read them.
-      algorithm: whose values they are.
-    """
+    """What a target sees of one state."""
 
     rows: Rows
+    """By name, [L, A, …]: lagged copies, newest first; ``values["q"]`` for short."""
     current: Rows
+    """By name, [A, …]: the networks as they are now, for algorithms that read them."""
     algorithm: Algorithm
+    """Whose values they are."""
 
     def __getitem__(self, name: str) -> Array:
-        """The rows of a table or network."""
         return self.rows[name]
 
     @property

@@ -1,7 +1,7 @@
 """From the words of a command line to a command: a dataclass whose fields are its options.
 
 A class with options that depend on others has ``given(words)``, which makes the class and the
-defaults that these words ask for; and ``hint(words)``, what to say of an option that it has not.
+defaults that these words ask for; and ``hint(words)``, what to say of an option it does not have.
 """
 
 import contextlib
@@ -12,17 +12,24 @@ from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
 from pathlib import Path
 from types import NoneType
-from typing import Any, get_args, get_type_hints
+from typing import Annotated, Any, get_args, get_type_hints
 
 import tyro
 
 from movi.errors import UserError
 
+_TRUST = (
+    "A module that the environment or the algorithm names (MODULE:NAME) and whose code may run; "
+    "this option may be repeated. Files alone are not believed."
+)
+Trust = Annotated[
+    tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="MODULE", help=_TRUST)
+]
 _CONFIG = (tyro.conf.FlagCreatePairsOff, tyro.conf.OmitArgPrefixes)
 
 
 def value_of(arguments: Sequence[str], option: str) -> str | None:
-    """What an option is given, if it is there.
+    """The value of an option, if it is given.
 
     >>> value_of(["file.npz", "--scheme", "movi"], "--scheme"), value_of(["--tau=1"], "--tau")
     ('movi', '1')
@@ -99,7 +106,7 @@ def _name(argument: Any) -> str:
 
 
 def _given(words: Sequence[str], option: str) -> str:
-    """All that an option is given."""
+    """All values of an option, as they were given."""
     first = value_of(words, option) or ""
     after = words[words.index(first) + 1 :] if first in words else []
     return " ".join([first, *itertools.takewhile(lambda word: not word.startswith("--"), after)])

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
 
-from movi.sizes import available_memory, readable, usable_cores
+from movi.sizes import available_cores, available_memory, readable
 from movi.version import __version__
 
 DISTRIBUTION = "momentum-rl"
@@ -38,7 +38,7 @@ def facts() -> Iterator[tuple[str, str]]:
     """Names and what is to be said of each."""
     yield "movi", __version__
     yield "python", f"{platform.python_version()} ({platform.system()}, {platform.machine()})"
-    yield "cores", str(usable_cores())
+    yield "cores", str(len(available_cores()))
     yield "memory", f"{readable(available_memory())} available"
     yield "jax", _jax()
     for extra, missing in extras().items():

@@ -32,7 +32,6 @@ class UserError(ValueError):
     """The user's mistake: names the thing, the value found and what was expected, in one line."""
 
     def __init__(self, line: str) -> None:
-        """The line, shortened if it is too long."""
         super().__init__(one_line(line))
 
 
@@ -69,7 +68,6 @@ class ToleranceMissed(ArithmeticError):
     """
 
     def __init__(self, line: str, answer: Any = None, bound: float = float("inf")) -> None:
-        """The line, the best answer, its bound."""
         super().__init__(line)
         self.answer, self.bound = answer, bound
 
@@ -78,7 +76,6 @@ class Interrupted(Exception):
     """A run that was asked to stop by a signal, and stopped; its one line says how to go on."""
 
     def __init__(self, line: str, signal: int) -> None:
-        """The line, and the number of the signal."""
         super().__init__(line)
         self.signal = signal
 
@@ -86,8 +83,10 @@ class Interrupted(Exception):
 LARGEST_COUNT = 2**31 - 1
 
 
-def check_count(name: str, value: int, least: int = 1, most: int = LARGEST_COUNT) -> None:
-    """A number of things, which compiled code counts in 32 bits."""
+def check_count(name: str, value: int | None, least: int = 1, most: int = LARGEST_COUNT) -> None:
+    """A number of things, which compiled code counts in 32 bits; or None, where there is none."""
+    if value is None:
+        return
     if value < least:
         raise UserError(f"{name}: {value}, expected at least {least}")
     if value > most:
@@ -104,6 +103,12 @@ def check_fraction(name: str, value: float) -> None:
     """A share or a probability."""
     if not 0 <= value <= 1:
         raise UserError(f"{name}: {value!r}, expected a number in [0, 1]")
+
+
+def check_not_negative(name: str, value: float) -> None:
+    """A finite number of at least 0."""
+    if not 0 <= value < float("inf"):
+        raise UserError(f"{name}: {value!r}, expected a number of at least 0")
 
 
 def check_positive(name: str, value: float) -> None:

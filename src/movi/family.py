@@ -128,11 +128,7 @@ def conservative_value_iteration(alpha: float, eta: float) -> Algorithm:
     check_fraction("alpha", alpha)
     check_positive("eta", eta)
     return gap_increasing(
-        "cvi",
-        alpha,
-        lambda psi: mellowmax(psi, eta),
-        temperature=1 / eta,
-        tau=(1 - alpha) / eta,
+        "cvi", alpha, lambda psi: mellowmax(psi, eta), temperature=1 / eta, tau=(1 - alpha) / eta
     )
 
 
@@ -187,9 +183,8 @@ def anchored(anchor: Literal["optimal", "harmonic"] = "optimal") -> Algorithm:
         y = evaluation(values, a, r, discount, v, beta)
         if anchor == "harmonic":
             return beta * y
-        k = beta / (1 - beta)
-        kept = discount ** (2 * k)
-        return (1 - kept * (1 - discount**2) / (1 - kept * discount**2)) * y
+        power = discount ** (2 * beta / (1 - beta))  # γ^{2k}
+        return (1 - power * (1 - discount**2) / (1 - power * discount**2)) * y
 
     return Algorithm(
         "anc-vi",

@@ -1,9 +1,9 @@
-"""Files that are written: which may be, and that each is complete or absent.
+"""Writing files: where that is allowed, and so that each is complete or absent.
 
-Two kinds of paths are written. One the user named (``--out``): a link there is followed, and what
-is replaced is a regular file or nothing. And names of our own in a directory, which somebody may
-have sent: nothing is written outside. A file that is a link is replaced itself, one that is written
-in place is refused, and so is a directory that is a link.
+There are two kinds of paths. Those that the user names (``--out``): a link there is followed, and
+what is replaced is a regular file or nothing. And names of ours in a directory that may come from
+somebody else: nothing is written outside it. A link there is replaced itself; it is refused where a
+file is written in place, and so is a directory that is a link.
 """
 
 import errno
@@ -30,7 +30,7 @@ def file_to_write(
         raise UserError(f"{name}: {path} is {there}, expected a file or a new name")
     directory_to_write(file.parent, name)
     if not new_directory and not file.parent.is_dir():
-        raise UserError(f"{name}: {file.parent} is no directory")
+        raise UserError(f"{name}: {file.parent} is not a directory")
     if there and not os.access(file, os.W_OK):
         raise UserError(f"{name}: {path} is read-only")
     return file
@@ -53,14 +53,14 @@ def directory_to_write(path: Path, name: str = "out") -> None:
 
 
 def check_replaceable(path: Path) -> None:
-    """Raises if a name of our own is taken by what is no file; a link is, and is replaced."""
+    """Raises if a name of ours is taken by anything but a file or a link, which is replaced."""
     there = _kind(path, follow=False)
     if there not in ("", "a file", "a link"):
         raise Unwritable(f"{path}: is {there}, expected a file")
 
 
 def check_own_directory(path: Path, within: Path) -> None:
-    """Raises if a directory of our own, or one on the way there, is a link or a file."""
+    """Raises if a directory of ours, or one on the way there, is a link or a file."""
     for here in (*reversed(path.relative_to(within).parents), path.relative_to(within)):
         there = _kind(within / here, follow=here == Path())
         if there not in ("", "a directory"):
@@ -68,12 +68,12 @@ def check_own_directory(path: Path, within: Path) -> None:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Opens a name of our own, to be written in place: follows no link and waits for no pipe."""
+    """Opens a name of ours, to be written in place: follows no link and waits for no pipe."""
     number = os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, 0o644)
     if stat.S_ISREG(os.fstat(number).st_mode):
         return number
     os.close(number)
-    raise OSError(errno.EINVAL, "is no file", str(path))
+    raise OSError(errno.EINVAL, "is not a file", str(path))
 
 
 _KINDS = {

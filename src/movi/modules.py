@@ -1,4 +1,4 @@
-"""Modules that are imported late: our own for speed, the user's own by the user's own words.
+"""Modules that are imported late: ours for speed, the user's only when the user names them.
 
 Importing a module runs its code. So a name of the form MODULE:NAME, of an environment or of an
 algorithm, is followed only if the module is trusted: named on the command line, or by a program.
@@ -6,7 +6,7 @@ algorithm, is followed only if the module is trusted: named on the command line,
 
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +18,7 @@ from movi.errors import UserError
 def module_of(name: str, what: str) -> str:
     """The module that a name of the form MODULE:NAME names; "" for a plain name.
 
-    ``what`` it is the name of, for the line that refuses another form.
+    ``what`` says what it is the name of, in the line that refuses another form.
 
     >>> module_of("package.mazes:Maze-v0", "env"), module_of("CartPole-v1", "env")
     ('package.mazes', '')
@@ -55,12 +55,26 @@ def import_trusted(module: str, trust: Collection[str], what: str) -> ModuleType
             sys.path.remove(here)
 
 
-def named(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """A package's ``__getattr__``: its names are imported from their homes when they are used."""
+class Late:
+    """A module that is imported when something in it is first used."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, attribute: str) -> Any:
+        return getattr(import_module(self._name), attribute)
+
+
+def named(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """A package's ``__getattr__``: names are imported when they are first used.
+
+    ``homes`` lists the names of each module, which is named as in a relative import.
+    """
+    home_of = {name: home for home, names in homes.items() for name in names}
 
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(homes[name]), name)
+        return getattr(import_module(home_of[name], package), name)
 
     return get

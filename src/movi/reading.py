@@ -251,4 +251,4 @@ def tensors(file: Path) -> "tuple[dict[str, str], dict[str, np.ndarray]]":
             texts = dict(opened.metadata() or {})
             return texts, {key: opened.get_tensor(key) for key in opened.keys()}  # noqa: SIM118
     except Exception as error:  # whatever the parser says to bytes that make no sense
-        raise UserError(f"{file}: damaged, or no such file of ours: {error}") from None
+        raise UserError(f"{file}: damaged, or not a file of ours: {error}") from None

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from movi.errors import UserError, check_fraction
+from movi.errors import UserError, check_fraction, check_not_negative
 
 Step = Any  # int, or an integer array
 Value = Any  # float, or a floating-point array
@@ -26,7 +26,6 @@ class Schedule(Protocol):
 
     def __call__(self, step: Step) -> Value:
         """The value at this step."""
-        ...
 
 
 def _clip(x: Step, low: int, high: int) -> Step:
@@ -65,8 +64,7 @@ class Smoothing:
     """ρ, at least 0; 1 is the mean."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.rho < float("inf"):
-            raise UserError(f"rho: {self.rho!r}, expected a number of at least 0")
+        check_not_negative("rho", self.rho)
 
     def __call__(self, step: Step) -> Value:
         """1 − 1/w_k."""

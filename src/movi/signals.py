@@ -1,9 +1,10 @@
 """SIGINT and SIGTERM are heard within seconds, at any moment of any command.
 
 Python runs a handler only when the main thread is back from compiled code, which may be minutes
-later: a large program compiles, a loop of XLA's runs. So a thread is told of every signal at once,
-and ends the process if the command does not end, or say that it heard, in time. That is safe at any
-moment: files are complete or absent, and a run that was killed goes on from its last checkpoint.
+later: a large program compiles, a loop of XLA's runs. So a thread hears of every signal at once,
+and ends the process if the command neither ends nor acknowledges the signal in time. That is safe
+at any moment: files are complete or absent, and a run that was killed continues from its last
+checkpoint.
 """
 
 import os
@@ -19,15 +20,15 @@ from movi.errors import Interrupted
 
 ASKING = (signal.SIGINT, signal.SIGTERM)
 PATIENCE = 5.0
-"""Seconds that a command has to end in, or to say that it heard."""
-SETTLING = 60.0
-"""Seconds that a run under way has until its next settled moment."""
+"""Seconds that a command has to end, or to acknowledge the signal."""
+CHECKPOINT_PATIENCE = 60.0
+"""Seconds that a run under way has until it can make a checkpoint."""
 AGAIN = 0.05
-"""Seconds after which a signal comes again whose exception went nowhere."""
+"""Seconds after which a signal is sent again whose exception was lost."""
 
 
-class _Ear:
-    """What the command and the thread tell each other."""
+class _Listener:
+    """What the command and the thread share."""
 
     def __init__(self) -> None:
         self.heard, self.over = threading.Event(), threading.Event()
@@ -39,17 +40,17 @@ class _Ear:
             os.kill(os.getpid(), number)
 
 
-_ear = _Ear()
+_listener = _Listener()
 
 
 def heard() -> None:
     """The command has noticed a signal, and ends as soon as its work is safe."""
-    _ear.heard.set()
+    _listener.heard.set()
 
 
-def settling() -> None:
-    """From now on a signal may wait for a settled moment: a run looks for signals there."""
-    _ear.patience = SETTLING
+def allow_checkpoint() -> None:
+    """From now on a signal may wait until the run can make a checkpoint: it looks for one there."""
+    _listener.patience = CHECKPOINT_PATIENCE
 
 
 @contextmanager
@@ -58,8 +59,8 @@ def listening() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    global _ear
-    _ear = _Ear()
+    global _listener
+    _listener = _Listener()
     reader, writer = os.pipe()
     os.set_blocking(writer, False)
     number_before = signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
@@ -67,18 +68,29 @@ def listening() -> Iterator[None]:
     for number, handler in before.items():
         if handler != signal.SIG_IGN:
             signal.signal(number, _interrupt)
-    threading.Thread(target=_watch, args=(reader, _ear), daemon=True).start()
-    hook_before, sys.unraisablehook = sys.unraisablehook, _hook(_ear, sys.unraisablehook)
+    threading.Thread(target=_watch, args=(reader, _listener), daemon=True).start()
+    hook_before, sys.unraisablehook = sys.unraisablehook, _hook(_listener, sys.unraisablehook)
     try:
         yield
     finally:
-        _ear.heard.set()
-        _ear.over.set()
+        _listener.heard.set()
+        _listener.over.set()
         sys.unraisablehook = hook_before
         for number, handler in before.items():
             signal.signal(number, handler)
         signal.set_wakeup_fd(number_before)
         os.close(writer)
+
+
+@contextmanager
+def handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
+    """Within it, SIGINT and SIGTERM call this handler; in the main thread of a process only."""
+    before = {number: signal.signal(number, handler) for number in ASKING}
+    try:
+        yield
+    finally:
+        for number, old in before.items():
+            signal.signal(number, old)
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
@@ -88,27 +100,27 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     raise Interrupted("interrupted", number)
 
 
-def _hook(ear: _Ear, otherwise: Callable[[Any], Any]) -> Callable[[Any], None]:
+def _hook(listener: _Listener, otherwise: Callable[[Any], Any]) -> Callable[[Any], None]:
     """What Python is to do with exceptions that nobody can catch.
 
-    A handler raises wherever the main thread is: also in what the collector of garbage calls, from
-    where no exception comes out. Then the signal comes again, a moment later.
+    A handler raises wherever the main thread is: also in what the garbage collector calls, where
+    exceptions are lost. Then the signal is sent again, a moment later.
     """
 
-    def hook(told: Any) -> None:
-        if isinstance(told.exc_value, KeyboardInterrupt | Interrupted):
-            number = getattr(told.exc_value, "signal", signal.SIGINT)
-            threading.Timer(AGAIN, ear.again, (number,)).start()
+    def hook(lost: Any) -> None:
+        if isinstance(lost.exc_value, KeyboardInterrupt | Interrupted):
+            number = getattr(lost.exc_value, "signal", signal.SIGINT)
+            threading.Timer(AGAIN, listener.again, (number,)).start()
         else:
-            otherwise(told)
+            otherwise(lost)
 
     return hook
 
 
-def _watch(reader: int, ear: _Ear) -> None:
+def _watch(reader: int, listener: _Listener) -> None:
     """Reads the numbers of signals as they come, until the command has ended."""
     while numbers := os.read(reader, 1):
-        if numbers[0] in ASKING and not ear.heard.wait(ear.patience):
+        if numbers[0] in ASKING and not listener.heard.wait(listener.patience):
             os.write(2, b"movi: interrupted\n")
             os._exit(128 + numbers[0])
     os.close(reader)

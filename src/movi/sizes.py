@@ -1,4 +1,4 @@
-"""How much memory and disk there is, asked before it is taken; and how many cores."""
+"""How much memory and disk and how many cores there are, asked before they are taken."""
 
 import os
 import shutil
@@ -37,9 +37,11 @@ def available_memory() -> int:
     return max(limit, 0)
 
 
-def usable_cores() -> int:
+def available_cores() -> list[int]:
     """The cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return sorted(os.sched_getaffinity(0))
+    return list(range(os.cpu_count() or 1))
 
 
 def require(name: str, *, memory: int = 0, disk: int = 0, directory: Path | None = None) -> None:

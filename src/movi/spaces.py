@@ -32,7 +32,7 @@ class Box:
     """Actions that are arrays of bounded numbers.
 
     Agents act by vectors in [−1, 1], one number for each entry; the environment's own actions are
-    these, rescaled to its bounds and shaped.
+    these, rescaled to its bounds and reshaped.
     """
 
     low: tuple[float, ...]
@@ -40,10 +40,9 @@ class Box:
     high: tuple[float, ...]
     """The largest."""
     shape: tuple[int, ...]
-    """Of the environment's own actions."""
+    """The shape of the environment's own actions."""
 
     def __post_init__(self) -> None:
-        """Checks the bounds."""
         size = math.prod(self.shape) if min(self.shape, default=1) > 0 else 0
         if not size == len(self.low) == len(self.high):
             raise UserError(
@@ -62,7 +61,7 @@ class Box:
         return len(self.low)
 
     def rescaled(self, xp: Any, actions: Any) -> Any:
-        """The environment's own actions of actions [..., size] in [−1, 1]; beyond is cut.
+        """Actions [..., size] in [−1, 1] (clipped) as the environment's own.
 
         >>> box = Box((0.0, -2.0), (1.0, 2.0), (2,))
         >>> box.rescaled(np, np.array([[-1.0, 0.5], [1.0, 3.0]])).tolist()
@@ -76,7 +75,7 @@ class Box:
 
 
 class ActionFormat(NamedTuple):
-    """An action as replays and learners have it: the number of one, or a vector in [−1, 1]."""
+    """An action as replays and learners see it: counted from 0, or a vector in [−1, 1]."""
 
     dtype: str = "int32"
     shape: tuple[int, ...] = ()
@@ -108,20 +107,20 @@ class Spaces:
 
     @property
     def action(self) -> ActionFormat:
-        """An action as agents have it."""
+        """The format of an action as agents see it."""
         if isinstance(self.actions, Box):
             return ActionFormat("float32", (self.actions.size,))
         return NUMBERED
 
     @property
     def numbered(self) -> int:
-        """The number of actions, where they have numbers."""
+        """The number of actions, where they are discrete."""
         if isinstance(self.actions, Box):
             raise UserError("env: has Box actions, expected Discrete ones")
         return self.actions
 
     def own(self, actions: Any) -> np.ndarray:
-        """The environment's own actions [...] of the agents'.
+        """The agents' actions [...] as the environment's own.
 
         >>> Spaces(ObservationSpace((4,), "float32"), 2, first_action=5).own([0, 1]).tolist()
         [5, 6]

@@ -25,7 +25,7 @@ from jax import Array
 from movi.algorithm import Algorithm as Algorithm
 from movi.algorithm import Target as Target
 from movi.algorithm import Values as Values
-from movi.errors import UserError, check_fraction, check_positive
+from movi.errors import UserError, check_fraction, check_not_negative, check_positive
 from movi.soft import Real, boltzmann, mellowmax, scaled_log_policy, soft_policy, under
 from movi.values import NUMBER, Value
 
@@ -170,8 +170,7 @@ def smoothed_value_iteration(rho: float) -> Algorithm:
     (``schedules.Smoothing``), so that both have the same policies: ρ = 0 is AVI, ρ = 1 is
     β_k = k/(k+1), and from q_0 = 0 a ρ < 1 has the policies of the constant β = ρ.
     """
-    if not 0 <= rho < float("inf"):
-        raise UserError(f"rho: {rho!r}, expected a number of at least 0")
+    check_not_negative("rho", rho)
 
     def sums(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
         return rho * values["h"][0][a] + evaluation(values, a, r, discount, v, beta)

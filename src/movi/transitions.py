@@ -1,26 +1,23 @@
 """The transition: what environments give, replays store and learners regress on."""
 
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
-Array = Any  # a NumPy array, a JAX array or a tracer
+Leaf = TypeVar("Leaf")  # an array of NumPy's or of JAX's; or what stands for it, such as its shape
 
 
-class Transition(NamedTuple):
-    """(s, a, r, discount, s'), one or with leading axes.
+class Transition(NamedTuple, Generic[Leaf]):
+    """(s, a, r, discount, s'), one or with leading axes."""
 
-    Attributes:
-      observation: s, in its own dtype.
-      action: a, counted from 0; or a vector in [−1, 1].
-      reward: r, as the environment gives it.
-      discount: γ, or 0 when s' is terminal. There is no "done": a truncated step keeps γ.
-      next_observation: s'; at the end of an episode the final observation, never the reset's.
-    """
-
-    observation: Array
-    action: Array
-    reward: Array
-    discount: Array
-    next_observation: Array
+    observation: Leaf
+    """s, in its own dtype."""
+    action: Leaf
+    """a, counted from 0; or a vector in [−1, 1]."""
+    reward: Leaf
+    """r, as the environment gives it."""
+    discount: Leaf
+    """γ, or 0 when s' is terminal. There is no "done": a truncated step keeps γ."""
+    next_observation: Leaf
+    """s'; at the end of an episode the final observation, never the reset's."""
 
 
 class Horizon(NamedTuple):
@@ -29,20 +26,18 @@ class Horizon(NamedTuple):
     With m = n, or fewer where the episode ends before (s_t is the first of the window's states):
 
         (s_t, a_t, Σ_{i<m} γ^i r_{t+i}, γ^m or 0 if s_{t+m} is terminal, s_{t+m})
-
-    Attributes:
-      steps: n; with 1 a replay gives the transitions as they are stored.
-      num_envs: environments whose transitions come in turn, one of each at the most.
-      reward_clip: with n > 1, clips every reward to ± this before it is summed.
     """
 
     steps: int = 1
+    """n; with 1 a replay gives the transitions as they are stored."""
     num_envs: int = 1
+    """Environments whose transitions come in turn, one of each at the most."""
     reward_clip: float | None = None
+    """With n > 1, clips every reward to ± this before it is summed."""
 
     @property
-    def unripe(self) -> int:
-        """How many of the newest transitions are not sampled: their s_{t+n} may be yet to come."""
+    def incomplete(self) -> int:
+        """How many of the newest transitions are not sampled yet: their s_{t+n} may be missing."""
         return (self.steps - 1) * self.num_envs
 
 

@@ -38,35 +38,44 @@ class Value(Protocol):
     @property
     def shape(self) -> tuple[int, ...]:
         """The trailing axes of a value."""
-        ...
 
     def zero(self) -> np.ndarray:
         """The value of nothing: 0 for sure."""
-        ...
 
     def read(self, output: Any) -> Array:
         """The value that a network's output means."""
-        ...
 
     def expectation(self, x: Array) -> Array:
         """The mean."""
-        ...
 
     def backup(self, r: Real, discount: Real, x: Array) -> Array:
         """The value of r + γ X."""
-        ...
 
     def mixture(self, beta: Real, x: Array, y: Array) -> Array:
         """β x + (1 − β) y."""
-        ...
 
     def distance(self, output: Array, y: Array, loss: Loss) -> Array:
         """How far a network's output is from a target."""
-        ...
+
+
+class _Entries:
+    """Values that a network gives as they are, and that are backed up entry by entry."""
+
+    def read(self, output: Any) -> Array:
+        """The output is the value."""
+        return output
+
+    def backup(self, r: Real, discount: Real, x: Array) -> Array:
+        """r + γ x, entry by entry."""
+        return r + discount * x
+
+    def mixture(self, beta: Real, x: Array, y: Array) -> Array:
+        """β x + (1 − β) y, entry by entry."""
+        return beta * x + (1 - beta) * y
 
 
 @dataclass(frozen=True)
-class Number:
+class Number(_Entries):
     """One number: the expected return."""
 
     affine: ClassVar[bool] = True
@@ -76,21 +85,9 @@ class Number:
         """0."""
         return np.zeros(())
 
-    def read(self, output: Any) -> Array:
-        """The output is the value."""
-        return output
-
     def expectation(self, x: Array) -> Array:
         """Itself."""
         return x
-
-    def backup(self, r: Real, discount: Real, x: Array) -> Array:
-        """r + γ x."""
-        return r + discount * x
-
-    def mixture(self, beta: Real, x: Array, y: Array) -> Array:
-        """β x + (1 − β) y."""
-        return beta * x + (1 - beta) * y
 
     def distance(self, output: Array, y: Array, loss: Loss) -> Array:
         """The loss of the error."""
@@ -98,7 +95,7 @@ class Number:
 
 
 @dataclass(frozen=True)
-class Categorical:
+class Categorical(_Entries):
     """Probabilities of n atoms, evenly spaced from ``low`` to ``high`` (Bellemare et al. 2017).
 
     >>> two = Categorical(0.0, 4.0, 5)
@@ -115,7 +112,6 @@ class Categorical:
     affine: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        """Checks that there are at least two atoms."""
         if not -np.inf < self.low < self.high < np.inf:
             raise UserError(f"atoms: from {self.low} to {self.high}, expected low < high")
         if self.n < 2:
@@ -158,10 +154,6 @@ class Categorical:
         slack = 1e-4 * (self.high - self.low) / (self.n - 1)  # an atom that rounding moved is in
         return jnp.sum(jnp.where((moved < self.low - slack) | (moved > self.high + slack), x, 0))
 
-    def mixture(self, beta: Real, x: Array, y: Array) -> Array:
-        """β x + (1 − β) y, of the probabilities."""
-        return beta * x + (1 - beta) * y
-
     def distance(self, output: Array, y: Array, loss: Loss) -> Array:
         """The cross-entropy −Σ y ln softmax(output); ``loss`` is for numbers and not used."""
         del loss
@@ -176,7 +168,7 @@ def _triangles(points: Array | np.ndarray, value: Categorical) -> Array:
 
 
 @dataclass(frozen=True)
-class Quantile:
+class Quantile(_Entries):
     """The quantiles at the midpoints (i + ½)/n of the levels (Dabney et al. 2018)."""
 
     n: int = 200
@@ -184,7 +176,6 @@ class Quantile:
     affine: ClassVar[bool] = False  # a mixture's quantiles are not the mean of the quantiles
 
     def __post_init__(self) -> None:
-        """Checks that there is at least one."""
         if self.n < 1:
             raise UserError(f"quantiles: {self.n}, expected at least 1")
 
@@ -197,21 +188,9 @@ class Quantile:
         """0 at every level."""
         return np.zeros(self.n)
 
-    def read(self, output: Any) -> Array:
-        """The output is the value."""
-        return output
-
     def expectation(self, x: Array) -> Array:
         """Their mean."""
         return jnp.mean(x, -1)
-
-    def backup(self, r: Real, discount: Real, x: Array) -> Array:
-        """r + γ x, quantile by quantile."""
-        return r + discount * x
-
-    def mixture(self, beta: Real, x: Array, y: Array) -> Array:
-        """β x + (1 − β) y, quantile by quantile."""
-        return beta * x + (1 - beta) * y
 
     def distance(self, output: Array, y: Array, loss: Loss) -> Array:
         """Σ_i mean_j |τ_i − 1{y_j < output_i}| Huber(y_j − output_i): quantile regression.
@@ -229,11 +208,7 @@ class Quantile:
 
 NUMBER = Number()
 
-KINDS: dict[str, type[Any]] = {
-    "number": Number,
-    "categorical": Categorical,
-    "quantile": Quantile,
-}
+KINDS: dict[str, type[Any]] = {"number": Number, "categorical": Categorical, "quantile": Quantile}
 
 
 def described(value: Any) -> dict[str, Any]:

@@ -166,7 +166,7 @@ def test_in_memory_mapped_files_it_holds_the_same(tmp_path):
 
 @pytest.mark.parametrize("episode", [5, 30])
 def test_a_replay_taken_back_within_its_slack_goes_on_as_if_nothing_had_happened(tmp_path, episode):
-    """Transitions added after the moment are lost; what was in the replay then is not."""
+    """Transitions added after the snapshot are lost; what was in the replay then is not."""
 
     def play(replay, first, last):
         for k in range(first, last):
@@ -185,13 +185,13 @@ def test_a_replay_taken_back_within_its_slack_goes_on_as_if_nothing_had_happened
     play(through, 0, 120)
     broken = FrameReplay(40, SPACE, slack=20, directory=tmp_path)
     play(broken, 0, 90)
-    moment = json.loads(json.dumps(broken.moment()))
-    while broken.room(moment) >= 1:
+    snapshot = json.loads(json.dumps(broken.snapshot()))
+    while broken.headroom(snapshot) >= 1:
         play(broken, broken._added, broken._added + 1)
     assert broken._added >= 107
     del broken
     again = FrameReplay(40, SPACE, slack=20, directory=tmp_path, new=False)
-    again.restore(moment)
+    again.restore(snapshot)
     play(again, 90, 120)
     assert len(through) == len(again) == 40
     for a, b in zip(through.sample(words), again.sample(words)):
@@ -284,9 +284,9 @@ def test_a_checkpoint_of_a_full_atari_replay_takes_under_a_second_and_no_memory(
         stack = np.zeros_like(stack) if ended else after
         if (k + 1) % 5_000 == 0:
             start = time.perf_counter()
-            moment = replay.moment()
+            snapshot = replay.snapshot()
             sealed = time.perf_counter()
-            checkpoints.write(k + 1, Saved(networks, {"replay": moment}))
+            checkpoints.write(k + 1, Saved(networks, {"replay": snapshot}))
             times.append((sealed - start, time.perf_counter() - start))
             before = before or anonymous()
     assert len(replay) == 10**6
@@ -294,7 +294,7 @@ def test_a_checkpoint_of_a_full_atari_replay_takes_under_a_second_and_no_memory(
     del replay
     start = time.perf_counter()
     again = FrameReplay(10**6, ATARI, slack=slack, directory=tmp_path / "replay", new=False)
-    again.restore(moment)
+    again.restore(snapshot)
     opened = time.perf_counter() - start
     ring, whole = np.array(times[-20:]).T
     print(

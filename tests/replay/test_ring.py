@@ -39,7 +39,7 @@ def test_damage_at_any_offset_of_any_file_is_found_or_was_of_no_transition(
     tmp_path, kind, space, data
 ):
     replay = filled(kind, space, tmp_path, data.draw(st.integers(1, 60)))
-    moment = replay.moment()
+    snapshot = replay.snapshot()
     held = np.arange(len(replay), dtype=np.uint32)
     before = replay.sample(held)
     file = data.draw(st.sampled_from(sorted(tmp_path.iterdir())))
@@ -50,7 +50,7 @@ def test_damage_at_any_offset_of_any_file_is_found_or_was_of_no_transition(
     file.write_bytes(content)
     again = kind(12, space, slack=10, directory=tmp_path, new=False)
     try:
-        again.restore(moment)
+        again.restore(snapshot)
     except Damaged:
         return
     for a, b in zip(before, again.sample(held)):
@@ -66,16 +66,16 @@ def test_damage_at_any_offset_of_any_file_is_found_or_was_of_no_transition(
 def test_while_there_is_room_a_moment_can_be_gone_back_to(tmp_path, kind, count, episode):
     kind, space = kind
     replay = filled(kind, space, tmp_path, count, episode)
-    moment = replay.moment()
+    snapshot = replay.snapshot()
     held = np.arange(len(replay), dtype=np.uint32)
     before = replay.sample(held) if len(replay) else None
     k = count
-    while replay.room(moment) > 0:
+    while replay.headroom(snapshot) > 0:
         replay.add(0, transition(k, space), k % episode == episode - 1)
         k += 1
     assert k - count >= 10  # the slack
     again = kind(12, space, slack=10, directory=tmp_path, new=False)
-    again.restore(moment)
+    again.restore(snapshot)
     assert len(again) == len(held)
     if before is not None:
         for a, b in zip(before, again.sample(held)):
@@ -124,6 +124,6 @@ def test_files_of_another_size_absent_ones_and_links_are_one_line(tmp_path):
 )
 def test_a_moment_that_cannot_be_is_one_line(change, tmp_path):
     replay = filled(FrameReplay, FRAMES, tmp_path, 30)
-    moment = replay.moment()
-    with pytest.raises(Damaged, match="is no moment of it"):
-        replay.restore({**moment, **change})
+    snapshot = replay.snapshot()
+    with pytest.raises(Damaged, match="expected a snapshot of it"):
+        replay.restore({**snapshot, **change})

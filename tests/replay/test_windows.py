@@ -305,7 +305,7 @@ def test_the_sign_of_a_discount_says_where_an_episode_was_cut():
 def test_files_taken_back_to_a_moment_go_on_with_the_same_windows(
     tmp_path, kind, n, num_envs, before, back, after
 ):
-    """What was added after the moment, with links to transitions before it, is forgotten."""
+    """What was added after the snapshot, with links to transitions before it, is forgotten."""
     kind, space = kind
     about = {"slack": 20, "horizon": Horizon(n, num_envs)}
     whole, broken = kind(15, space, **about), kind(15, space, directory=tmp_path, **about)
@@ -320,7 +320,7 @@ def test_files_taken_back_to_a_moment_go_on_with_the_same_windows(
                 stream.add(env, transition, ended)
 
     take([whole, broken], before)
-    moment = json.loads(json.dumps(broken.moment()))
+    snapshot = json.loads(json.dumps(broken.snapshot()))
     kept = [vars(player).copy() for player in own]
     length = len(stream.added)
     take([broken], after[:back])
@@ -328,7 +328,7 @@ def test_files_taken_back_to_a_moment_go_on_with_the_same_windows(
         vars(player).update(attributes)
     del stream.added[length:], broken
     again = kind(15, space, directory=tmp_path, new=False, **about)
-    again.restore(moment)
+    again.restore(snapshot)
     for more in ([], after):
         take([whole, again], more)
         assert len(whole) == len(again)
@@ -341,10 +341,10 @@ def test_files_taken_back_to_a_moment_go_on_with_the_same_windows(
 def test_a_moment_with_an_episode_that_cannot_be_is_damaged(open_, tmp_path):
     replay = UniformReplay(8, NUMBERS, horizon=Horizon(2), directory=tmp_path)
     play(replay, "- - -", 1)
-    moment = replay.moment()
-    assert moment["open"] == [[0, 2]]
+    snapshot = replay.snapshot()
+    assert snapshot["open"] == [[0, 2]]
     with pytest.raises(Damaged, match="a transition that follows none"):
-        replay.restore({**moment, "open": open_})
+        replay.restore({**snapshot, "open": open_})
 
 
 @pytest.mark.parametrize(("kind", "space", "module"), [(*KINDS[0], uniform), (*KINDS[1], frames)])
@@ -361,4 +361,4 @@ def test_one_step_takes_no_more_room_and_n_steps_what_they_say(kind, space, modu
     assert files[1] == files[2] == files[0] + in_file
     assert uniform.record_of(NUMBERS).itemsize == 20
     plain = kind(10, space, directory=tmp_path / "plain")
-    assert "open" not in plain.moment()
+    assert "open" not in plain.snapshot()

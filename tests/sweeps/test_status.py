@@ -12,7 +12,7 @@ from movi.runs.lock import SWEEP_LOCK, Lock
 from movi.runs.matrix import Variant, cross
 from movi.runs.sweep import run_directory, write_sweep
 from movi.sweeps.jobs import jobs_of
-from movi.sweeps.progress import Progress, read_sign
+from movi.sweeps.progress import Progress, read_progress
 from movi.sweeps.status import overview, summary
 
 SWEEP = cross(
@@ -145,7 +145,7 @@ def test_the_progress_of_a_group_is_that_of_each_of_its_runs(tmp_path):
         progress.reach(123)
         progress._write()
         assert [(run.state, run.step) for run in overview(tmp_path).runs] == [("running", 123)] * 4
-    sign, fresh = read_sign(job.progress(tmp_path))
+    sign, fresh = read_progress(job.progress(tmp_path))
     assert (sign.state, sign.step, fresh) == ("stopped", 123, True)
     assert [run.state for run in overview(tmp_path).runs] == ["waiting"] * 4
 

@@ -72,10 +72,10 @@ def test_in_a_run_the_replay_gives_back_the_stacks_that_the_agent_saw(num_envs, 
     replay = Both(200, ATARI, config.horizon)
     environment = make_atari(config.env, num_envs, episode_steps=70)
     result = train(config, environment=environment, network=small(), replay=replay)
-    unripe = (n_step - 1) * num_envs
-    assert replay.compared == result.loop.updates == 900 // 4 - (60 + unripe) // 4
+    incomplete = (n_step - 1) * num_envs
+    assert replay.compared == result.loop.updates == 900 // 4 - (60 + incomplete) // 4
     assert result.loop.scores.episodes >= 9
-    assert len(replay) == 200 - unripe
+    assert len(replay) == 200 - incomplete
 
 
 def test_the_same_seed_twice_gives_bit_identical_runs_and_another_seed_does_not(tmp_path):

@@ -9,7 +9,7 @@ from movi.envs.gymnax_env import make_gymnax
 from movi.replay import UniformReplay, device
 from movi.runs.config import Config
 from movi.spaces import Box
-from movi.training.build import trained
+from movi.training.build import configured_learner
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
 from tests.training.jax_diagnostics import coin, episodic, one_state
@@ -20,7 +20,7 @@ ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
 def pair(config, environment, seeds=None, vectorised=True):
     """Both loops of a config."""
     spaces = environment.spaces
-    learner = trained(config, spaces).learner
+    learner = configured_learner(config, spaces).learner
     replay = UniformReplay(
         config.replay_capacity, spaces.observation, horizon=config.horizon, action=spaces.action
     )

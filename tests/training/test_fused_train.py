@@ -45,7 +45,7 @@ class Counting(Watcher):
     def __init__(self):
         self.chunks = []
 
-    def tick(self, loop):
+    def progress(self, loop):
         self.chunks.append(loop.step)
 
 

@@ -59,7 +59,7 @@ class StopAt(Watcher):
     def announce(self, line):
         self.lines.append(line)
 
-    def tick(self, loop):
+    def progress(self, loop):
         if loop.step >= self.step:
             raise Stop
 
@@ -307,10 +307,10 @@ def test_what_cannot_be_checkpointed_is_refused_unless_checkpoints_are_off(tmp_p
         train(config, tmp_path / "run", environment=itself)
 
     class Own(UniformReplay):
-        room = property()  # hasattr is False
+        headroom = property()  # hasattr is False
 
     own = Own(100, ObservationSpace((4,), "float32"))
-    with pytest.raises(UserError, match="replay: expected one with moment, restore and room"):
+    with pytest.raises(UserError, match="replay: expected one with snapshot, restore and headroom"):
         train(replace(config, env="CartPole-v1"), tmp_path / "run", replay=own)
     assert not (tmp_path / "run").exists()
     train(replace(config, checkpoint_every=0), tmp_path / "run", environment=itself)
@@ -373,7 +373,7 @@ def test_a_signal_makes_a_checkpoint_and_a_line_that_says_how_to_go_on(config, w
     asked = []
 
     class Ask(Watcher):
-        def tick(self, loop):
+        def progress(self, loop):
             if loop.step >= 110:
                 asked.append(signal.SIGTERM)
 
@@ -398,7 +398,7 @@ def test_sigterm_and_sigint_end_the_command_with_their_status(tmp_path, monkeypa
     class Kill(Watcher):
         number, step = signal.SIGTERM, 100
 
-        def tick(self, loop):
+        def progress(self, loop):
             if loop.step + 1 == self.step:
                 os.kill(os.getpid(), self.number)
 

@@ -14,7 +14,7 @@ from movi.errors import UserError
 from movi.runs.config import Config
 from movi.runs.presets import preset_fields
 from movi.spaces import Box
-from movi.training.build import trained
+from movi.training.build import configured_learner
 from movi.training.footprint import footprint
 from movi.training.train import train
 
@@ -57,7 +57,7 @@ def test_a_run_in_halves_equals_the_whole_and_its_agent_acts(config, tmp_path):
     drawn = [agent.act(x, key) for key in (1, 1, 2)]
     np.testing.assert_array_equal(drawn[0], drawn[1])
     assert (drawn[0] != drawn[2]).all()
-    with pytest.raises(UserError, match="values: an agent that acts by numbers has none"):
+    with pytest.raises(UserError, match="values: an agent with Box actions has none"):
         agent.values(x)
 
 
@@ -175,6 +175,6 @@ def test_networks_have_step_sizes_of_their_own():
         "log_std_min": -5.0,
         "log_std_max": 2.0,
     }
-    what = trained(config, make_gymnax("gymnax/Pendulum-v1").spaces)
+    what = configured_learner(config, make_gymnax("gymnax/Pendulum-v1").spaces)
     assert what.method.rates == {"actor": 3e-4, "temperature": 1e-3}
     assert config.learning_rate == 1e-3

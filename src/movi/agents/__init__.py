@@ -1,57 +1,37 @@
 """Deep agents: the algorithms by name, networks, and the one generic learner.
 
-Names are imported where they are first used: who only reads configs needs no networks.
+Names are imported when they are first used: reading a config needs no networks.
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from movi.modules import named
 
 if TYPE_CHECKING:
-    from movi.agents.agent import Agent, load, save
-    from movi.agents.learner import Learner, LearnerState, compiled, make_learner
-    from movi.agents.method import Method, regression
-    from movi.agents.networks import NetworkSpec, choose_network, make_network
-    from movi.agents.optimisers import make_optimiser
-    from movi.agents.registry import options_of, register
+    from movi.agents.agent import Agent as Agent
+    from movi.agents.agent import load as load
+    from movi.agents.agent import save as save
+    from movi.agents.learner import Learner as Learner
+    from movi.agents.learner import LearnerState as LearnerState
+    from movi.agents.learner import compiled as compiled
+    from movi.agents.learner import make_learner as make_learner
+    from movi.agents.method import Method as Method
+    from movi.agents.method import regression as regression
+    from movi.agents.networks import NetworkSpec as NetworkSpec
+    from movi.agents.networks import choose_network as choose_network
+    from movi.agents.networks import make_network as make_network
+    from movi.agents.optimisers import make_optimiser as make_optimiser
+    from movi.agents.registry import options_of as options_of
+    from movi.agents.registry import register as register
 
 _HOMES = {
-    "Agent": "agent",
-    "Learner": "learner",
-    "LearnerState": "learner",
-    "Method": "method",
-    "NetworkSpec": "networks",
-    "choose_network": "networks",
-    "compiled": "learner",
-    "load": "agent",
-    "make_learner": "learner",
-    "make_network": "networks",
-    "make_optimiser": "optimisers",
-    "options_of": "registry",
-    "register": "registry",
-    "regression": "method",
-    "save": "agent",
+    ".agent": ("Agent", "load", "save"),
+    ".learner": ("Learner", "LearnerState", "compiled", "make_learner"),
+    ".method": ("Method", "regression"),
+    ".networks": ("NetworkSpec", "choose_network", "make_network"),
+    ".optimisers": ("make_optimiser",),
+    ".registry": ("options_of", "register"),
 }
 
-__all__ = [
-    "Agent",
-    "Learner",
-    "LearnerState",
-    "Method",
-    "NetworkSpec",
-    "choose_network",
-    "compiled",
-    "load",
-    "make_learner",
-    "make_network",
-    "make_optimiser",
-    "options_of",
-    "register",
-    "regression",
-    "save",
-]
-
-
-def __getattr__(name: str) -> Any:
-    if name in _HOMES:
-        return getattr(import_module(f"movi.agents.{_HOMES[name]}"), name)
-    raise AttributeError(f"module 'movi.agents' has no attribute {name!r}")
+__all__ = [name for names in _HOMES.values() for name in names]
+__getattr__ = named(__name__, _HOMES)

@@ -112,7 +112,7 @@ class Agent:
         return values[0] if single else values
 
     def actions(self, observation: Any, key: Any = None) -> np.ndarray:
-        """The policy's action of one observation, or of n of them, as the agents number them.
+        """The policy's action for one observation, or for n of them, as agents number actions.
 
         With a key, an integer or JAX's, actions of a policy that is random are drawn; without, its
         best ones are taken.
@@ -127,16 +127,16 @@ class Agent:
     def act(self, observation: Any, key: Any = None) -> Any:
         """The environment's own action for one observation, or for n of them (an array).
 
-        One of a number is an int. With a key, an integer or JAX's, it is drawn from a policy that
+        A discrete action is an int. With a key, an integer or JAX's, it is drawn from a policy that
         is random; without, it is the best one, such as the mean.
         """
         actions = self.spaces.own(self.actions(observation, key))
         return int(actions) if actions.ndim == 0 else actions
 
     def _check_values(self, what: str) -> None:
-        """Only actions that are counted have a value each."""
+        """Only discrete actions have a value each."""
         if isinstance(self.spaces.actions, Box):
-            raise UserError(f"{what}: an agent that acts by numbers has none; expected act")
+            raise UserError(f"{what}: an agent with Box actions has none; expected act")
 
     def _batch(self, observation: Any) -> tuple[bool, np.ndarray]:
         space = self.spaces.observation

@@ -21,11 +21,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from movi.agents.options import Averaging, Options, check_integer
 from movi.errors import UserError, check_fraction, check_positive
+from movi.modules import Late
 
 if TYPE_CHECKING:
+    from movi import targets, values
+    from movi.agents import method, sac
     from movi.agents.method import Loss, Method
-    from movi.agents.sac import Averaged
     from movi.targets import Algorithm
+else:  # reading a config imports no networks
+    targets, values = Late("movi.targets"), Late("movi.values")
+    method, sac = Late("movi.agents.method"), Late("movi.agents.sac")
 
 
 @dataclass(frozen=True)
@@ -36,9 +41,7 @@ class DQN(Options):
 
     def algorithm(self) -> "Algorithm":
         """AVI with a network for the table."""
-        from movi.targets import AVI
-
-        return AVI
+        return targets.AVI
 
 
 @dataclass(frozen=True)
@@ -49,9 +52,7 @@ class DoubleDQN(Options):
 
     def algorithm(self) -> "Algorithm":
         """DQN whose targets take the action from the online network."""
-        from movi.targets import AVI, double
-
-        return double(AVI)
+        return targets.double(targets.AVI)
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,6 @@ class MunchausenDQN(Options):
     """l₀: the log-policy, times τ, is clipped from below at this."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         check_fraction("alpha", self.alpha)
         check_positive("tau", self.tau)
@@ -77,9 +77,7 @@ class MunchausenDQN(Options):
 
     def algorithm(self) -> "Algorithm":
         """M-VI(α, τ) with a network for the table."""
-        from movi.targets import munchausen
-
-        return munchausen(self.alpha, self.tau, self.floor)
+        return targets.munchausen(self.alpha, self.tau, self.floor)
 
 
 @dataclass(frozen=True)
@@ -94,15 +92,11 @@ class Momentum(Averaging):
 
     def algorithm(self) -> "Algorithm":
         """``momentum`` of the other algorithm."""
-        from movi.targets import momentum
-
-        return momentum(super().algorithm(), h_target=self.h_target)
+        return targets.momentum(super().algorithm(), h_target=self.h_target)
 
     def method(self, loss: "Loss", reward_clip: float | None) -> "Method":
         """How networks learn it."""
-        from movi.agents.method import regression
-
-        return regression(
+        return method.regression(
             self.algorithm(), loss=loss, shared_batch=self.shared_batch, reward_clip=reward_clip
         )
 
@@ -143,7 +137,6 @@ class C51(Options):
     probability is logged as clipped_q."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         check_integer("atoms", self.atoms, 2)
         if not self.v_min < self.v_max:
@@ -151,10 +144,7 @@ class C51(Options):
 
     def algorithm(self) -> "Algorithm":
         """AVI on distributions, with a network for the table."""
-        from movi.targets import distributional
-        from movi.values import Categorical
-
-        return distributional(Categorical(self.v_min, self.v_max, self.atoms))
+        return targets.distributional(values.Categorical(self.v_min, self.v_max, self.atoms))
 
 
 @dataclass(frozen=True)
@@ -167,16 +157,12 @@ class QRDQN(Options):
     """Quantiles (Dabney et al. and Dopamine: 200)."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         check_integer("quantiles", self.quantiles, 1)
 
     def algorithm(self) -> "Algorithm":
         """AVI on quantiles, with a network for the table."""
-        from movi.targets import distributional
-        from movi.values import Quantile
-
-        return distributional(Quantile(self.quantiles))
+        return targets.distributional(values.Quantile(self.quantiles))
 
 
 @dataclass(frozen=True)
@@ -189,10 +175,8 @@ class DistributionalMomentum(Momentum):
 
     def algorithm(self) -> "Algorithm":
         """``momentum`` of the other algorithm."""
-        from movi.targets import momentum
-
         other = super(Momentum, self).algorithm()
-        return momentum(other, h_target=self.h_target, h_value=self.h_value)
+        return targets.momentum(other, h_target=self.h_target, h_value=self.h_value)
 
 
 @dataclass(frozen=True)
@@ -220,9 +204,7 @@ class DeepSQL(Averaging):
 
     def algorithm(self) -> "Algorithm":
         """SQL with a network for the table."""
-        from movi.targets import speedy_q_learning
-
-        return speedy_q_learning(self.sign)
+        return targets.speedy_q_learning(self.sign)
 
 
 @dataclass(frozen=True)
@@ -238,21 +220,18 @@ class DeepDPP(Options):
     al. (2012) analyse."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         if self.eta is not None:
             check_positive("eta", self.eta)
 
     def algorithm(self) -> "Algorithm":
         """DPP with a network for the table."""
-        from movi.targets import dynamic_policy_programming
-
-        return dynamic_policy_programming(self.eta, self.form)
+        return targets.dynamic_policy_programming(self.eta, self.form)
 
 
 @dataclass(frozen=True)
 class SAC(Options):
-    """Soft actor-critic (Haarnoja et al. 2018), for actions of numbers."""
+    """Soft actor-critic (Haarnoja et al. 2018), for continuous actions."""
 
     title: ClassVar[str] = "SAC"
     preset: ClassVar[str | None] = "sac"
@@ -276,7 +255,6 @@ class SAC(Options):
     """The largest."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         for name in ("actor_rate", "temperature_rate", "temperature"):
             if getattr(self, name) is not None:
@@ -294,14 +272,12 @@ class SAC(Options):
         return self._soft("sac", None, loss, reward_clip)
 
     def _soft(
-        self, name: str, momentum: "Averaged | None", loss: "Loss", reward_clip: float | None
+        self, name: str, momentum: "sac.Averaged | None", loss: "Loss", reward_clip: float | None
     ) -> "Method":
-        from movi.agents.sac import Settings, soft_actor_critic
-
         rates = {"actor": self.actor_rate, "temperature": self.temperature_rate}
-        return soft_actor_critic(
+        return sac.soft_actor_critic(
             name,
-            Settings(
+            sac.Settings(
                 self.temperature,
                 self.target_entropy,
                 self.polyak,
@@ -330,7 +306,5 @@ class MomentumSAC(Averaging, SAC):
 
     def method(self, loss: "Loss", reward_clip: float | None) -> "Method":
         """How networks learn it."""
-        from movi.agents.sac import Averaged
-
-        momentum = Averaged(self.shared_batch, self.regularised)
+        momentum = sac.Averaged(self.shared_batch, self.regularised)
         return self._soft("momentum-sac", momentum, loss, reward_clip)

@@ -6,15 +6,12 @@ places. Outside, its own convolution is faster for large kernels, but for the bi
 Parameters, their names and their initial values are those of ``flax.linen.Conv``.
 """
 
-from typing import Any
-
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from movi.agents.products import plus_bias
-
-Array = Any
 
 
 class SlicedConv(nn.Module):

@@ -1,45 +1,38 @@
-"""ε-greedy: a policy's actions, but random ones where random words say so."""
+"""ε-greedy: a policy's actions, or random ones where random words say so."""
 
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Generic, NamedTuple
 
+import chex
 import jax.numpy as jnp
 import numpy as np
 
+from movi.arrays import AnyArray
 from movi.spaces import Box, Spaces
 
-Array = Any
 
-
-class Limits(NamedTuple):
+class Limits(NamedTuple, Generic[AnyArray]):
     """ε as integers, so that compiled code compares as the host does.
 
     A word in [0, 2³²) means exploring where word < ε 2³² in double precision: if ``ever``, where
     word ≤ ``last`` = ⌈ε 2³²⌉ − 1.
     """
 
-    ever: Array
-    last: Array
+    ever: AnyArray
+    last: AnyArray
 
 
-class Exploration(NamedTuple):
-    """Which of n environments explore, and how.
+class Exploration(NamedTuple, Generic[AnyArray]):
+    """Which of n environments explore, and how."""
 
-    Attributes:
-      where: [n].
-      actions: random ones, [n, ...].
-    """
-
-    where: Array
-    actions: Array
-
-    def everywhere(self) -> bool:
-        """Whether no environment asks the policy; on the host only."""
-        return bool(self.where.all())
+    where: AnyArray
+    """Whether each explores, [n]."""
+    actions: AnyArray
+    """Random actions, [n, ...]."""
 
 
-def limits(epsilon: Any) -> Limits:
+def limits(epsilon: float | np.ndarray) -> Limits[np.ndarray]:
     """The integers of an ε, or of an array of them."""
     words = np.ceil(np.asarray(epsilon, float) * 2.0**32)
     return Limits(words > 0, (np.maximum(words, 1) - 1).astype(np.uint32))
@@ -53,8 +46,9 @@ def words_of(spaces: Spaces) -> int:
     return 1 + math.prod(spaces.action.shape)
 
 
-def exploring(words: Array, limits: Limits, spaces: Spaces) -> Exploration:
+def exploring(words: AnyArray, limits: Limits[AnyArray], spaces: Spaces) -> Exploration[AnyArray]:
     """Where n environments explore, and how, each by its own words: [n, W]."""
+    chex.assert_rank(words, 2)
     where = limits.ever & (words[:, 0] <= limits.last)
     if isinstance(spaces.actions, Box):
         # 24 bits, which a float32 holds: the host and compiled code have the same numbers.
@@ -62,22 +56,24 @@ def exploring(words: Array, limits: Limits, spaces: Spaces) -> Exploration:
     return Exploration(where, words[:, 1] % np.uint32(spaces.actions))
 
 
-def drawn(generator: np.random.Generator, n: int, epsilon: float, spaces: Spaces) -> Exploration:
-    """The same by a generator, for episodes that are only watched."""
+def drawn(
+    generator: np.random.Generator, n: int, epsilon: float, spaces: Spaces
+) -> Exploration[np.ndarray]:
+    """The same by a generator, for evaluations and videos."""
     where, actions = generator.random(n) < epsilon, spaces.actions
     if isinstance(actions, Box):
         return Exploration(where, generator.uniform(-1, 1, (n, actions.size)).astype(np.float32))
     return Exploration(where, generator.integers(actions, size=n))
 
 
-def epsilon_greedy(exploration: Exploration, policy: Callable[[], Array]) -> Array:
-    """The actions of a policy, but for the environments that explore.
+def epsilon_greedy(exploration: Exploration[AnyArray], policy: Callable[[], AnyArray]) -> AnyArray:
+    """The actions of a policy, or random ones in the environments that explore.
 
-    On the host a policy is not asked where all of them do.
+    On the host the policy is not evaluated if all of them do.
     """
     where, random = exploration
     where = where.reshape(-1, *[1] * (random.ndim - 1))
     if isinstance(where, np.ndarray):
-        return random if exploration.everywhere() else np.where(where, random, policy())
+        return random if where.all() else np.where(where, random, policy())
     chosen = policy()
     return jnp.where(where, random.astype(chosen.dtype), chosen)

@@ -17,57 +17,52 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import optax
+from jax import Array
 
 from movi.agents.method import Apply, Context, Method, Networks, inputs_of
 from movi.errors import UserError
 from movi.schedules import Schedule
+from movi.soft import Real
 from movi.spaces import Spaces
 from movi.transitions import Transition
 
-Array = Any
 Params = Any
 
 
 class LearnerState(NamedTuple):
-    """Everything that learning needs to continue, by network name.
-
-    Attributes:
-      online: the parameters that are trained.
-      lagged: the parameters that targets read, each leaf [L, ...], newest first.
-      optimiser: one optimiser state per network.
-      updates: the number of updates so far.
-      diverged_at: the step of the first update that was not finite; 0 before it. From then on the
-        state stands still, so that it keeps the last finite parameters.
-    """
+    """Everything that learning needs to continue, by network name."""
 
     online: dict[str, Params]
+    """The parameters that are trained."""
     lagged: dict[str, Params]
+    """The parameters that targets read, each leaf [L, ...], newest first."""
     optimiser: dict[str, optax.OptState]
+    """One optimiser state per network."""
     updates: Array
+    """The number of updates so far."""
     diverged_at: Array
+    """The step of the first update that was not finite; 0 before it. From then on the state stands
+    still, so that it keeps the last finite parameters."""
 
 
 class Learner(NamedTuple):
-    """A method made learnable; each function is pure and maps over seeds.
-
-    Attributes:
-      init: ``init(key) -> state``.
-      update: ``update(state, batches, step, key=None) -> (state, metrics)``. ``batches`` is a
-        ``Transition`` of arrays [M, B, ...] with M = ``minibatches``; ``step`` is the agent step,
-        for β. ``metrics`` has each network's loss, and what the method shows.
-      sync: ``sync(state) -> state``: the online networks become the newest lagged copies, and each
-        older copy moves back by one; but for networks whose copies follow by Polyak averaging.
-      act: ``act(state, observations [n, ...], key=None) -> actions [n, ...]``.
-      minibatches: how many minibatches an update takes.
-      metrics: the names of an update's metrics, in order.
-    """
+    """A method made learnable; each function is pure and maps over seeds."""
 
     init: Callable[[Array], LearnerState]
+    """``init(key) -> state``."""
     update: Callable[..., tuple[LearnerState, dict[str, Array]]]
+    """``update(state, batches, step, key=None) -> (state, metrics)``. ``batches`` is a
+    ``Transition`` of arrays [M, B, ...] with M = ``minibatches``; ``step`` is the agent step, for
+    β. ``metrics`` has each network's loss, and what the method shows."""
     sync: Callable[[LearnerState], LearnerState]
+    """``sync(state) -> state``: the online networks become the newest lagged copies, and each older
+    copy moves back by one; but for networks whose copies follow by Polyak averaging."""
     act: Callable[..., Array]
+    """``act(state, observations [n, ...], key=None) -> actions [n, ...]``."""
     minibatches: int
+    """How many minibatches an update takes."""
     metrics: tuple[str, ...]
+    """The names of an update's metrics, in order."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,7 +153,7 @@ def _gradients(
 ) -> tuple[dict[str, Params], dict[str, Array], dict[str, Array]]:
     """Each network's gradient and loss, and what the method shows."""
 
-    def objective(online: dict[str, Params]) -> tuple[Array, Any]:
+    def objective(online: dict[str, Params]) -> tuple[Real, Any]:
         networks = networks_of(parts.modules, online, state.online, state.lagged)
         losses, shown = parts.method.losses(networks, batches, context)
         costs = {name: jnp.mean(losses[name]) for name in parts.method.networks}
@@ -170,10 +165,7 @@ def _gradients(
 
 
 def _move(
-    parts: _Parts,
-    online: dict[str, Params],
-    states: dict[str, Any],
-    gradients: dict[str, Params],
+    parts: _Parts, online: dict[str, Params], states: dict[str, Any], gradients: dict[str, Params]
 ) -> tuple[dict[str, Params], dict[str, Any]]:
     """One optimiser step of each network."""
     moved = {}
@@ -308,10 +300,10 @@ def comparable(one: str, other: str) -> bool:
 
 @cache
 def _source() -> str:
-    """A digest of what this package traces: its agents, targets, values and schedules."""
-    digest, room = hashlib.sha256(), Path(__file__).parents[1]
-    names = ("targets.py", "values.py", "schedules.py")
-    for file in sorted([*room.glob("agents/*.py"), *(room / name for name in names)]):
+    """A digest of what this package traces: its agents, and what algorithms are made of."""
+    digest, package = hashlib.sha256(), Path(__file__).parents[1]
+    names = ("algorithm.py", "schedules.py", "soft.py", "targets.py", "values.py")
+    for file in sorted([*package.glob("agents/*.py"), *(package / name for name in names)]):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 

@@ -9,10 +9,13 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
+from jax import Array
 
 from movi.agents.networks import NetworkSpec, make_network
 from movi.errors import UserError
@@ -21,23 +24,19 @@ from movi.targets import Algorithm
 from movi.transitions import Transition
 from movi.values import Categorical, Value
 
-Array = Any
-Apply = Callable[..., Array]  # a network with its parameters: inputs to outputs
+Apply = Callable[..., Any]  # a network with its parameters: inputs to outputs, an array or a tree
 Loss = Literal["huber", "squared"]
 
 
 class Networks(NamedTuple):
-    """The networks of a method at some step, by name.
-
-    Attributes:
-      online: as they are now; gradients flow into their parameters.
-      frozen: the same, but no gradient flows into their parameters.
-      lagged: their lagged copies, newest first; no gradient flows into their parameters.
-    """
+    """The networks of a method at some step, by name."""
 
     online: Mapping[str, Apply]
+    """As they are now; gradients flow into their parameters."""
     frozen: Mapping[str, Apply]
+    """The same, but no gradient flows into their parameters."""
     lagged: Mapping[str, tuple[Apply, ...]]
+    """Their lagged copies, newest first; no gradient flows into their parameters."""
 
 
 class Context(NamedTuple):
@@ -51,67 +50,61 @@ class Context(NamedTuple):
 Shown = dict[str, Array]
 Losses = Callable[[Networks, Transition, Context], tuple[dict[str, Array], Shown]]
 Policy = Callable[[Networks, Array, Array | None], Array]
-
-
-Inputs = Mapping[str, tuple[Array, ...]]
+Inputs = Mapping[str, tuple[np.ndarray, ...]]
 
 
 class Following(NamedTuple):
-    """How the lagged copies of a network follow it.
-
-    Attributes:
-      copies: how many there are; none for a network that no target reads.
-      polyak: the share of the network that enters its copy at every update; None: the copy is the
-        network as it was at the last synchronisation, and each older copy the one before.
-    """
+    """How the lagged copies of a network follow it."""
 
     copies: int = 1
+    """How many copies there are; none of a network that no target reads."""
     polyak: float | None = None
+    """The share of the network that enters its copy at every update; None: the copy is the network
+    as it was at the last synchronisation, and each older copy the one before."""
 
 
 @dataclass(frozen=True, eq=False)
 class Method:
-    """A deep algorithm.
-
-    Attributes:
-      name: the algorithm's.
-      networks: its networks, and how their lagged copies follow them.
-      losses: ``losses(networks, batches, context) -> (by network, shown)``: per-example losses,
-        whose means are minimised, each by its own network; and per-example numbers whose means are
-        logged, by the names in ``shown``. ``batches`` is a ``Transition`` of arrays [M, B, ...]
-        with M = ``minibatches``.
-      policy: ``policy(networks, observations [n, ...], key) -> actions [n, ...]``, drawn by the
-        key; without one (None) the policy's best actions, which an evaluation takes. A trained
-        agent has no lagged networks.
-      build: the modules of its networks, by name.
-      inputs: what a network takes that does not take observations, by its name: arrays of zeros.
-      minibatches: how many an update takes.
-      shown: the names of what is logged beside the losses.
-      uses_beta: whether anything depends on β.
-      acts_on: the network that the policy reads.
-      kinds: what the values of the networks are, by name; numbers if it is not named.
-      actions: what actions the policy takes: "discrete" ones, counted from 0, or those of a "box",
-        vectors in [−1, 1].
-      rates: the step sizes of networks that have their own, by name.
-    """
+    """A deep algorithm."""
 
     name: str
+    """The name of the algorithm."""
     networks: Mapping[str, Following]
+    """Its networks, and how their lagged copies follow them."""
     losses: Losses
+    """``losses(networks, batches, context) -> (by network, shown)``: per-example losses, whose
+    means are minimised, each by its own network; and per-example numbers whose means are logged, by
+    the names in ``shown``. ``batches`` is a ``Transition`` of arrays [M, B, ...] with M =
+    ``minibatches``."""
     policy: Policy
+    """``policy(networks, observations [n, ...], key) -> actions [n, ...]``, drawn by the key;
+    without one (None) the policy's best actions, which an evaluation takes. A trained agent has no
+    lagged networks."""
     build: Callable[[NetworkSpec, Spaces], Mapping[str, nn.Module]]
-    inputs: Mapping[str, Callable[[Spaces], tuple[Array, ...]]] = field(default_factory=dict)
+    """The modules of its networks, by name."""
+    inputs: Mapping[str, Callable[[Spaces], tuple[np.ndarray, ...]]] = field(default_factory=dict)
+    """The inputs of networks that do not take observations, by name: arrays of zeros."""
     minibatches: int = 1
+    """How many minibatches an update takes."""
     shown: tuple[str, ...] = ()
+    """The names of what is logged beside the losses."""
     uses_beta: bool = False
+    """Whether anything depends on β."""
     acts_on: str = "q"
+    """The network that the policy reads."""
     kinds: Mapping[str, Value] = field(default_factory=dict)
+    """What the values of the networks are, by name; numbers if it is not named."""
     actions: Literal["discrete", "box"] = "discrete"
+    """What actions the policy takes: "discrete" ones, counted from 0, or those of a "box", vectors
+    in [−1, 1]."""
     rates: Mapping[str, float] = field(default_factory=dict)
+    """The step sizes of networks that have their own, by name."""
 
 
 def inputs_of(
-    own: Mapping[str, Callable[[Spaces], tuple[Array, ...]]], names: Iterable[str], spaces: Spaces
+    own: Mapping[str, Callable[[Spaces], tuple[np.ndarray, ...]]],
+    names: Iterable[str],
+    spaces: Spaces,
 ) -> Inputs:
     """What each network takes, as arrays of zeros: observations, where it is not said otherwise."""
     usual = (spaces.observation.zeros(1),)
@@ -165,7 +158,7 @@ def regression(
     if isinstance(loss, str) and loss not in LOSSES:
         raise UserError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}")
     loss_of = LOSSES[loss] if isinstance(loss, str) else loss
-    names = tuple(algorithm.targets)
+    names, value = tuple(algorithm.targets), algorithm.value
 
     def losses(
         networks: Networks, batches: Transition, context: Context
@@ -193,7 +186,7 @@ def regression(
         minibatches=1 if shared_batch else len(names),
         shown=(
             *(f"mean_{name}" for name in names),
-            *(("clipped_q",) if isinstance(algorithm.kind("q"), Categorical) else ()),
+            *([f"clipped_{value}"] if isinstance(algorithm.kind(value), Categorical) else []),
         ),
         uses_beta=algorithm.uses_beta,
         acts_on=algorithm.preference,
@@ -202,16 +195,13 @@ def regression(
 
 
 class Regression(NamedTuple):
-    """What a network regresses to on its minibatch.
-
-    Attributes:
-      value: the targets, [B, …].
-      clipped: the share of each target's mass that its support cannot hold, [B]; None where values
-        have no ends.
-    """
+    """What a network regresses to on its minibatch."""
 
     value: Array
+    """The targets, [B, …]."""
     clipped: Array | None
+    """The share of each target's mass that its support cannot hold, [B]; None where values have no
+    ends."""
 
 
 def targets_of(
@@ -222,12 +212,15 @@ def targets_of(
     reward_clip: float | None = None,
 ) -> dict[str, Regression]:
     """What each network regresses to, each on its own minibatch."""
+    chex.assert_rank([batches.action, batches.reward, batches.discount, beta], [2, 2, 2, 0])
     m, b = batches.reward.shape
 
     def rows(observations: Array) -> dict[str, Array]:
         """The values of all lagged copies, [B, L, A, …]."""
         return {
-            name: jnp.stack([_read(algorithm, name, copy(observations)) for copy in copies], axis=1)
+            name: jnp.stack(
+                [algorithm.kind(name).read(copy(observations)) for copy in copies], axis=1
+            )
             for name, copies in networks.lagged.items()
         }
 
@@ -235,7 +228,7 @@ def targets_of(
         if not algorithm.reads_current:
             return None
         return {
-            name: _read(algorithm, name, network(observations))
+            name: algorithm.kind(name).read(network(observations))
             for name, network in networks.frozen.items()
         }
 
@@ -257,7 +250,7 @@ def targets_of(
             values, next_values = algorithm.at(*seen), algorithm.at(*next_seen)
             y = algorithm.target(name, values, a, r, discount, next_values, beta)
             kind = algorithm.kind(name)
-            if name != "q" or not isinstance(kind, Categorical):
+            if name != algorithm.value or not isinstance(kind, Categorical):
                 return Regression(y, None)
             v = algorithm.targets[name].bootstrap(next_values)
             return Regression(y, kind.clipped(r, discount, v))
@@ -270,10 +263,6 @@ def targets_of(
             jax.tree.map(lambda x, j=j: x[j], there),
         )
     return result
-
-
-def _read(algorithm: Algorithm, name: str, outputs: Array) -> Array:
-    return algorithm.kind(name).read(outputs)
 
 
 def _taken(outputs: Array, actions: Array) -> Array:

@@ -7,11 +7,12 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from movi.agents.convolution import SlicedConv, StridedConv
 from movi.agents.products import dot_general
@@ -20,7 +21,6 @@ from movi.sizes import require
 from movi.spaces import ObservationSpace, Spaces
 from movi.values import NUMBER, Value
 
-Array = Any
 Kind = Literal["nature", "minatar", "mlp"]
 
 DEEPEST = 100

@@ -25,7 +25,6 @@ class Options:
     """The preset of a run that names none; None: that of its environment."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         check_fields(self)
 
     def algorithm(self) -> "Algorithm":
@@ -81,7 +80,6 @@ class Averaging(Options):
     """β of the constant schedule (appendix: 0.1, 0.5, 0.9)."""
 
     def __post_init__(self) -> None:
-        """Checks every field."""
         super().__post_init__()
         if self.kappa is not None:
             check_integer("kappa", self.kappa, 1)

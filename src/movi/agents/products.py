@@ -10,8 +10,8 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
-Array = Any
 _as_is = jax.lax.optimization_barrier
 
 

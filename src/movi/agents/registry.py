@@ -96,7 +96,7 @@ def names() -> list[str]:
 
 
 def known(name: str) -> type[Options] | None:
-    """The options of an algorithm; None if nobody knows it. Imports no module that a file names."""
+    """The options of an algorithm; None if it is unknown. Imports no module that a file names."""
     if name not in _REGISTERED and name in _installed():
         point = _installed()[name]
         try:
@@ -128,7 +128,7 @@ def find(name: str, trust: Collection[str] = ()) -> type[Options]:
 
 
 def options_of(name: str, given: Any = None) -> Options:
-    """The options of an algorithm from a mapping of some of them; unchecked if nobody knows it.
+    """The options of an algorithm from a mapping of some of them; unchecked if it is unknown.
 
     >>> options_of("momentum-dqn", {"beta": 0.9}).beta
     0.9

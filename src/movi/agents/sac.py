@@ -1,4 +1,4 @@
-"""Soft actor-critic, and momentum in it: losses and a policy over networks for actions of numbers.
+"""Soft actor-critic, and momentum in it: losses and a policy over networks, continuous actions.
 
 SAC (Haarnoja et al. 2018), with a' ~ π(·|s'), a ~ π(·|s) and the temperature α:
 
@@ -23,20 +23,21 @@ before their step.
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
+import chex
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.agents.method import LOSSES, Context, Following, Loss, Method, Networks, Shown
 from movi.agents.networks import MLP, NetworkSpec, check_weights, encode, glorot
 from movi.errors import UserError
+from movi.soft import Real
 from movi.spaces import Box, ObservationSpace, Spaces
 from movi.transitions import Transition
-
-Array = Any
 
 
 class Gaussian(NamedTuple):
@@ -83,7 +84,7 @@ class Actor(nn.Module):
 
 
 class Critics(nn.Module):
-    """Values of (s, a), of as many networks as there are critics."""
+    """Values of (s, a) by several networks, the critics."""
 
     space: ObservationSpace
     hidden: tuple[int, ...]
@@ -111,7 +112,7 @@ class Temperature(nn.Module):
 
 @dataclass(frozen=True)
 class Settings:
-    """What SAC leaves open; see ``movi.agents.options.SAC``."""
+    """What SAC leaves open; see ``movi.agents.algorithms.SAC``."""
 
     temperature: float | None
     target_entropy: float | None
@@ -173,10 +174,7 @@ def soft_actor_critic(
         _losses(settings, momentum, LOSSES[loss], reward_clip),
         squashed,
         build,
-        inputs={
-            **dict.fromkeys(("q", "h"), _pair),
-            "temperature": lambda spaces: (),
-        },
+        inputs={**dict.fromkeys(("q", "h"), _pair), "temperature": lambda spaces: ()},
         minibatches=1 if momentum is None or momentum.shared_batch else 2,
         shown=("alpha", "entropy", *(f"mean_{key}" for key in ("q", "h") if key in networks)),
         uses_beta=momentum is not None,
@@ -219,9 +217,8 @@ def _losses(
     ) -> tuple[dict[str, Array], Shown]:
         assert context.key is not None
         for_next, for_actor = jax.random.split(context.key)
-        alpha = settings.temperature
-        if alpha is None:
-            alpha = networks.frozen["temperature"]()
+        fixed = settings.temperature
+        alpha: Real = networks.frozen["temperature"]() if fixed is None else fixed
         y = _targets(networks, batches, alpha, context.beta, momentum, reward_clip, for_next)
         s, taken = batches.observation[0], batches.action[0]
         values = networks.online["q"](s, taken)
@@ -237,7 +234,7 @@ def _losses(
         log_density = policy.log_density(u)
         critic = networks.frozen["q" if momentum is None else "h"]
         found["actor"] = alpha * log_density - climbed(critic(s, jnp.tanh(u)), axis=-1)
-        if settings.temperature is None:
+        if fixed is None:
             wanted = settings.target_entropy
             wanted = -float(taken.shape[-1]) if wanted is None else wanted
             excess = jax.lax.stop_gradient(log_density) + wanted
@@ -250,13 +247,14 @@ def _losses(
 def _targets(
     networks: Networks,
     batches: Transition,
-    alpha: Array,
+    alpha: Real,
     beta: Array,
     momentum: Averaged | None,
     reward_clip: float | None,
     key: Array,
 ) -> Array:
     """y of all minibatches, [M, B]; no gradient flows into it."""
+    chex.assert_rank([batches.action, batches.reward, batches.discount], [3, 2, 2])
     m, b = batches.reward.shape
     # All minibatches' next states in one go: one large product instead of several small ones.
     there = batches.next_observation.reshape(m * b, *batches.next_observation.shape[2:])

@@ -93,7 +93,6 @@ class AtariScreen(gym.Env):
     """
 
     def __init__(self, env_id: str, *, episode_steps: int = EPISODE_STEPS, **settings: Any) -> None:
-        """Both, of a game's id."""
         self.metadata = {"render_fps": 60 // FRAMES_PER_STEP}
         self._limit, self._length = episode_steps, 0
         whole = {"img_height": 210, "img_width": 160, "grayscale": False, "stack_num": 1}

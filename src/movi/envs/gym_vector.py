@@ -1,10 +1,11 @@
-"""Any Gymnasium vector environment, with discrete actions or a box of them, in all its modes."""
+"""Any Gymnasium vector environment with Discrete or Box actions, in every autoreset mode."""
 
 import math
 import re
 import warnings
 from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import closing
 from typing import Any
 
 import gymnasium as gym
@@ -64,8 +65,8 @@ class GymnasiumVector:
     step is taken at once: a single environment gives the same outcomes in every mode.
 
     Where the adapter resets, it gives every episode a seed of its own: a pure function of the
-    environment's seed and the episode's number. What an environment is in the middle of is then
-    that number and the actions since, and ``restore`` plays them again.
+    environment's seed and the episode's number. The state of an environment is then that
+    number and the actions since, and ``restore`` plays them again.
     """
 
     seed_after = 0
@@ -292,11 +293,8 @@ def make_gymnasium(
 
 def check_env(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> None:
     """Builds one environment and closes it: its id exists and its spaces are supported."""
-    env = make_single(env_id, trust=trust, **kwargs)
-    try:
+    with closing(make_single(env_id, trust=trust, **kwargs)) as env:
         spaces_of(env.observation_space, env.action_space, env_id)
-    finally:
-        env.close()
 
 
 def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> gym.Env:

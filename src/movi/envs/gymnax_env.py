@@ -8,7 +8,7 @@
 MinAtar as its authors use it (Young and Tian, 2019): six actions in every game, a sticky action
 with probability 0.1, no limit to an episode's length but Freeway's own timer. gymnax has no sticky
 actions and cuts after 1,000 steps (2,500 in Freeway); here both are put right. A cut is a
-truncation. Freeway's timer is none: the game is over, as in the original (``FREEWAY``).
+truncation. Freeway's timer is not: the game is over, as in the original (``FREEWAY``).
 """
 
 import re
@@ -19,7 +19,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.compilation import shared
-from movi.envs.jax_env import JaxEnvironment, JaxOutcome, State, settled
+from movi.envs.jax_env import JaxEnvironment, JaxOutcome, State, fixed_dtypes
 from movi.errors import MissingExtra, UserError
 from movi.games import MINATAR
 from movi.spaces import Box, ObservationSpace, Spaces
@@ -77,12 +77,12 @@ def _adapted(
     seen = jax.eval_shape(lambda key: env.reset(key, params)[0], jax.random.key(0))
     if not isinstance(seen, jax.ShapeDtypeStruct):
         raise UserError(f"env: {env_id} has observations of several parts, supported are arrays")
-    kept = np.dtype(dtype or seen.dtype)
-    spaces = Spaces(ObservationSpace(tuple(seen.shape), str(kept)), actions)
+    stored = np.dtype(dtype or seen.dtype)
+    spaces = Spaces(ObservationSpace(tuple(seen.shape), str(stored)), actions)
 
     def reset(key: jax.Array) -> tuple[State, jax.Array]:
         observation, state = env.reset(key, params)
-        return settled(state), observation.astype(kept)
+        return fixed_dtypes(state), observation.astype(stored)
 
     def step(key: jax.Array, state: State, action: jax.Array) -> tuple[State, JaxOutcome]:
         if isinstance(actions, Box):
@@ -91,9 +91,9 @@ def _adapted(
         terminated, truncated = jnp.asarray(terminated, bool), jnp.asarray(truncated, bool)
         if timer_ends:
             terminated = terminated | truncated
-        return settled(new, like=state), JaxOutcome(
-            observation=observation.astype(kept),
-            next_observation=info["final_observation"].astype(kept),
+        return fixed_dtypes(new, like=state), JaxOutcome(
+            observation=observation.astype(stored),
+            next_observation=info["final_observation"].astype(stored),
             reward=jnp.asarray(reward, jnp.float32),
             terminated=terminated,
             truncated=truncated & ~terminated,

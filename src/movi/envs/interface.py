@@ -17,22 +17,20 @@ class Outcome(NamedTuple):
         next_observation:  t1    t2    u1      s' of the transition stored
         observation:       t1    u0    u1      what the next action is for
         ended:             -    yes    -
-
-    Attributes:
-      observation: what to act on next.
-      next_observation: what the step led to, at an episode's end the final observation.
-      reward: as the environment gave it.
-      terminated: s' is terminal.
-      truncated: the episode was cut at s'.
-      valid: False where the step was no decision: a reset that took a step of its own.
     """
 
     observation: np.ndarray
+    """What to act on next."""
     next_observation: np.ndarray
+    """What the step led to, at an episode's end the final observation."""
     reward: np.ndarray
+    """The reward, as the environment gave it."""
     terminated: np.ndarray
+    """Whether s' is terminal."""
     truncated: np.ndarray
+    """Whether the episode was cut at s'."""
     valid: np.ndarray
+    """False where the step was no decision: a reset that took a step of its own."""
 
 
 class Environment(Protocol):
@@ -43,15 +41,12 @@ class Environment(Protocol):
 
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
         """Starts an episode in each, with its own seed; the observations [n, ...]."""
-        ...
 
     def step(self, actions: np.ndarray) -> Outcome:
         """Takes the actions [n], counted from 0; or [n, d] in [−1, 1]."""
-        ...
 
     def close(self) -> None:
         """Frees what they hold."""
-        ...
 
 
 class Restorable(Environment, Protocol):
@@ -59,11 +54,9 @@ class Restorable(Environment, Protocol):
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """All that ``restore`` needs, taken between two steps."""
-        ...
 
     def restore(self, snapshot: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Goes on from a snapshot, exactly; what to act on next, [n, ...]."""
-        ...
+        """Continues from a snapshot, exactly; what to act on next, [n, ...]."""
 
 
 def is_restorable(environment: Environment) -> TypeGuard[Restorable]:

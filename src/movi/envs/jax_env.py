@@ -6,47 +6,41 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 from movi.compilation import shared
 from movi.envs.interface import Outcome
 from movi.spaces import Spaces
 from movi.trees import arrays_of, tree_of
 
-Array = Any
 State = Any
 
 
 class JaxOutcome(NamedTuple):
-    """What one step of one environment gave; ``Outcome`` has the stream drawn.
-
-    Attributes:
-      observation: what to act on next: after an episode's end the next one's first observation.
-      next_observation: what the step led to, at an episode's end the final observation.
-      reward: as the environment gave it, float32.
-      terminated: s' is terminal.
-      truncated: the episode was cut at s'.
-    """
+    """What one step of one environment gave; ``Outcome`` has the stream drawn."""
 
     observation: Array
+    """What to act on next: after an episode's end the next one's first observation."""
     next_observation: Array
+    """What the step led to, at an episode's end the final observation."""
     reward: Array
+    """The reward, as the environment gave it, float32."""
     terminated: Array
+    """Whether s' is terminal."""
     truncated: Array
+    """Whether the episode was cut at s'."""
 
 
 class JaxEnvironment(NamedTuple):
-    """One environment as two pure functions; whoever calls them maps them over many.
-
-    Attributes:
-      spaces: what is seen and done.
-      reset: ``reset(key) -> (state, observation)``.
-      step: ``step(key, state, action) -> (state, outcome)``; it starts the next episode itself, so
-        every step is a decision. The state's dtypes and shapes never change.
-    """
+    """One environment as two pure functions; whoever calls them maps them over many."""
 
     spaces: Spaces
+    """What is seen and done."""
     reset: Callable[[Array], tuple[State, Array]]
+    """``reset(key) -> (state, observation)``."""
     step: Callable[[Array, State, Array], tuple[State, JaxOutcome]]
+    """``step(key, state, action) -> (state, outcome)``; it starts the next episode itself, so every
+    step is a decision. The state's dtypes and shapes never change."""
 
 
 def env_keys(seeds: Sequence[int]) -> Array:
@@ -75,7 +69,6 @@ class HostedEnvironment:
     """The same environments for the host loop and for evaluation: an ``Environment``."""
 
     def __init__(self, environment: JaxEnvironment, num_envs: int = 1) -> None:
-        """n environments that step together."""
         self.spaces, self.num_envs = environment.spaces, num_envs
         self._reset, self._step = compiled(environment)
         self._valid = np.ones(num_envs, bool)
@@ -122,7 +115,7 @@ class HostedEnvironment:
         }
 
     def restore(self, snapshot: Mapping[str, np.ndarray]) -> np.ndarray:
-        """Goes on from a snapshot."""
+        """Continues from a snapshot."""
         self.reset(snapshot["seeds"].tolist())
         self._states = tree_of(self._states, snapshot, "state")
         self._count, self._observation = int(snapshot["count"]), snapshot["observation"]
@@ -132,10 +125,10 @@ class HostedEnvironment:
         """Holds nothing that needs closing."""
 
 
-def settled(tree: Any, like: Any = None) -> Any:
-    """Arrays of fixed dtypes (those of ``like``), as the state of a compiled loop has to be."""
+def fixed_dtypes(tree: Any, like: Any = None) -> Any:
+    """A tree as arrays of fixed dtypes (those of ``like``), as the state of a compiled loop is."""
     if like is None:
-        # A Python number's dtype is weak until it is said: a loop would find that it changes.
+        # The dtype of a Python number is weak until it is given: a loop would see it change.
         return jax.tree.map(lambda leaf: jnp.asarray(leaf, jnp.asarray(leaf).dtype), tree)
     return jax.tree.map(lambda leaf, old: jnp.asarray(leaf).astype(old.dtype), tree, like)
 

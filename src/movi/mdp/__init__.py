@@ -1,7 +1,7 @@
 """Finite MDPs: the model, families, exact answers, and files.
 
-Names are imported where they are first used; with any of them comes JAX, to which `FiniteMDP` is
-then known as a pytree. The modules themselves need it only for large problems.
+Names are imported when they are first used. Any of them imports JAX too, with which `FiniteMDP` is
+registered as a pytree; the modules themselves need it only for large problems.
 """
 
 from importlib import import_module
@@ -25,23 +25,15 @@ if TYPE_CHECKING:
     from movi.mdp.model import FiniteMDP as FiniteMDP
 
 _HOMES = {
-    "FiniteMDP": "model",
-    "Optimum": "exact",
-    "finite_horizon": "episodes",
-    "garnet": "garnets",
-    "load_mdp": "formats",
-    "occupancy": "exact",
-    "optimum": "exact",
-    "policy_values": "exact",
-    "resolvent": "exact",
-    "save_mdp": "formats",
-    "simulate": "episodes",
-    "total_reward": "episodes",
-    "weighted_norm": "exact",
+    ".episodes": ("finite_horizon", "simulate", "total_reward"),
+    ".exact": ("Optimum", "occupancy", "optimum", "policy_values", "resolvent", "weighted_norm"),
+    ".formats": ("load_mdp", "save_mdp"),
+    ".garnets": ("garnet",),
+    ".model": ("FiniteMDP",),
 }
 
-__all__ = list(_HOMES)
-_named = named(__name__, {name: f"movi.mdp.{home}" for name, home in _HOMES.items()})
+__all__ = [name for names in _HOMES.values() for name in names]
+_named = named(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -1,4 +1,4 @@
-"""Archives that somebody sent: the members of a tar, packed or not, as buffers in memory.
+"""Archives from elsewhere: the members of a tar, packed or not, as buffers in memory.
 
 Nothing is unpacked to a disk and nothing is taken at its word: a member is a regular file of a
 plain name, and its size is checked against the file's own and the machine's memory before anything
@@ -12,6 +12,7 @@ import io
 import lzma
 import mmap
 import os
+import shutil
 import tarfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -30,7 +31,7 @@ _OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"BZ": bz2.open, b"\xfd7":
 def members_of(path: Path) -> Iterator[Buffers]:
     """The members of an archive; arrays of them keep the file open for as long as they need it."""
     if path.exists() and not path.is_file():
-        raise UserError("not a file, expected a archive")
+        raise UserError("not a file, expected an archive")
     with path.open("rb") as file:
         opener = _OPENERS.get(file.read(2))
         file.seek(0)
@@ -40,7 +41,7 @@ def members_of(path: Path) -> Iterator[Buffers]:
             return
         size = os.fstat(file.fileno()).st_size
         if not size:
-            raise UserError("empty, expected a archive")
+            raise UserError("empty, expected an archive")
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         members: dict[str, Any] = {}
         with tarfile.open(fileobj=file, mode="r:") as archive:
@@ -65,7 +66,7 @@ def _listed(archive: tarfile.TarFile) -> Iterator[tarfile.TarInfo]:
             raise UserError(f"{name!r}: a member of this name, expected each once and inside")
         seen.add(name)
         if len(seen) > _MEMBERS:
-            raise UserError(f"more than {_MEMBERS} members, expected a archive")
+            raise UserError(f"more than {_MEMBERS} members, expected an archive of fewer")
         yield member
 
 
@@ -81,10 +82,9 @@ def _streamed(unpacked: Any) -> Buffers:
             left -= member.size
             content = archive.extractfile(member)
             assert content is not None
-            pieces = io.BytesIO()
-            while piece := content.read(1 << 20):
-                pieces.write(piece)
-            if pieces.tell() != member.size:
+            copied = io.BytesIO()
+            shutil.copyfileobj(content, copied, 1 << 20)
+            if copied.tell() != member.size:
                 raise UserError(f"{member.name}: it ends early")
-            members[member.name] = pieces.getbuffer()
+            members[member.name] = copied.getbuffer()
     return members

@@ -13,29 +13,26 @@ which no v brings below :attr:`Bracket.floor`.
 ``xp`` is the module of the arrays: NumPy, or ``jax.numpy`` in compiled code.
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
+from movi.arrays import AnyArray
 from movi.errors import ToleranceMissed, UserError
 from movi.mdp.checks import row_rounding
 
-Array = Any  # of NumPy or of JAX: whichever ``xp`` is
 NEAR = 4.0  # a bound within this many times the floor is as good as float64 gets
 
 
-class Bracket(NamedTuple):
-    """Where a fixed point lies, seen from one v.
+class Bracket(NamedTuple, Generic[AnyArray]):
+    """Where a fixed point lies, seen from one v."""
 
-    Attributes:
-      shift: what to add to the backup r + γ P v.
-      bound: how far that sum may be from q* (or q_π) in the sup norm, rounding included.
-      floor: no v of this problem, however good, has a bound below this in float64.
-    """
-
-    shift: Array
-    bound: Array
-    floor: Array
+    shift: AnyArray
+    """What to add to the backup r + γ P v."""
+    bound: AnyArray
+    """How far that sum may be from q* (or q_π) in the sup norm, rounding included."""
+    floor: AnyArray
+    """No v of this problem, however good, has a bound below this in float64."""
 
 
 def backup_rounding(branching: int) -> float:
@@ -49,8 +46,8 @@ def backup_rounding(branching: int) -> float:
 
 
 def bracket(
-    v: Array, d: Array, rewards: Array, discount: Array, branching: int, xp: Any = np
-) -> Bracket:
+    v: AnyArray, d: AnyArray, rewards: Any, discount: Any, branching: int, xp: Any = np
+) -> Bracket[AnyArray]:
     """From v [..., S], its residual d = T v − v and the largest |reward|: see the module's text.
 
     Rows that miss 1 by ρ move a shift c by γ ρ |c|, so c counts among the sizes that are rounded.
@@ -71,22 +68,19 @@ def bracket(
 
 
 class Aim(NamedTuple):
-    """The accuracy that is asked for.
+    """The accuracy that is asked for."""
 
-    Attributes:
-      tolerance: of the sup norm.
-      strict: whether to promise the tolerance whatever rounding allows. If not, the promise is the
-        larger of the tolerance and ``NEAR`` times the floor.
-    """
+    tolerance: float
+    """In the sup norm."""
+    strict: bool
+    """Whether to promise the tolerance whatever rounding allows. If not, the promise is the larger
+    of the tolerance and ``NEAR`` times the floor."""
 
-    tolerance: Array
-    strict: Array
-
-    def promise(self, floor: Array, xp: Any = np) -> Array:
+    def promise(self, floor: Any, xp: Any = np) -> Any:
         """What a bound has to be at most for the promise to be kept."""
         return xp.where(self.strict, self.tolerance, xp.maximum(self.tolerance, NEAR * floor))
 
-    def goal(self, floor: Array, xp: Any = np) -> Array:
+    def goal(self, floor: Any, xp: Any = np) -> Any:
         """Where to stop: at the promise, or where rounding is proven to forbid it."""
         return xp.where(floor > self.tolerance, NEAR * floor, self.promise(floor, xp))
 
@@ -120,7 +114,7 @@ def require(kept: Any, wanted: Aim, bound: Any, floor: Any, answer: np.ndarray) 
 
 
 def sweeps_needed(bound: float, goal: float, discount: float) -> float:
-    """How many sweeps bring a bound down to a goal at the latest: each takes it by γ at least."""
+    """How many sweeps surely bring a bound down to a goal: each multiplies it by at most γ."""
     if bound <= goal:
         return 0.0
     if discount == 0:

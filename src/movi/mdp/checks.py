@@ -6,8 +6,7 @@ the L pairs (s, a), those of state s in ``offsets[s]..offsets[s + 1]``, with the
 ``choices``.
 """
 
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -56,22 +55,25 @@ def validated(
             raise UserError("available: a mask, expected none beside offsets")
         given = _checked_offsets(offsets, len(successors) if successors.ndim else 0)
         return _ragged(successors, probabilities, rewards, discount, given, choices)
-    _check_shapes(dict(zip(FIELDS[:2], (successors, probabilities))))
-    rewards = expected_rewards(rewards, successors, probabilities, successors.shape[-3])
-    if rewards.shape != successors.shape[:-1]:
-        raise UserError(_misfit("rewards", rewards.shape, successors.shape[:-1], successors.shape))
-    if discount.shape != successors.shape[:-3]:
+    if successors.ndim not in (3, 4) or successors.size == 0:
         raise UserError(
-            _misfit("discount", discount.shape, successors.shape[:-3], successors.shape)
+            f"successors: shape {successors.shape}, expected [S, A, B] or [M, S, A, B], each at "
+            "least 1"
         )
+    shape, states = successors.shape[:-1], successors.shape[-3]
+    if states >= 2**31:
+        raise UserError(f"successors: {states} states, expected fewer than 2**31")
+    _check_fits("probabilities", probabilities, successors.shape, successors)
+    rewards = expected_rewards(rewards, successors, probabilities, states)
+    _check_fits("rewards", rewards, shape, successors)
+    _check_fits("discount", discount, shape[:-2], successors)
     if available is not None:
         rewards = _masked(rewards, available)
-    shape, states = rewards.shape, successors.shape[-3]
 
     def place(row: int) -> str:
         return _place(np.unravel_index(row, shape))
 
-    _check_discount(discount)
+    check_discount(discount)
     check_rewards(rewards, place)
     absent = np.isneginf(rewards)
     if absent.any():
@@ -79,15 +81,13 @@ def validated(
         if empty.any():
             where = _place(np.argwhere(empty)[0], ("MDP", "state"))
             raise UserError(f"rewards: {where}: −inf for every action, expected one it can take")
-        # What is written at an action that is not there means nothing: it stays where it is.
+        # The entries of an absent action mean nothing: it stays in its state.
         own = np.arange(states).reshape(-1, 1, 1)
         successors = np.where(absent[..., None], own, successors)
         stay = np.arange(successors.shape[-1]) == 0
         probabilities = np.where(absent[..., None], stay, probabilities)
     check_successors(successors, states, place)
-    if not check_probabilities(probabilities, place):
-        probabilities = probabilities / probabilities.sum(-1, keepdims=True)
-    return Fields(successors, probabilities, rewards, discount)
+    return Fields(successors, normalised(probabilities, place), rewards, discount)
 
 
 def _ragged(
@@ -101,19 +101,14 @@ def _ragged(
     states, pairs = len(offsets) - 1, int(offsets[-1])
     if successors.ndim != 2 or successors.shape[1] == 0:
         raise UserError(f"successors: shape {successors.shape}, expected [{pairs}, B]")
-    if probabilities.shape != successors.shape:
-        raise UserError(
-            _misfit("probabilities", probabilities.shape, successors.shape, successors.shape)
-        )
+    _check_fits("probabilities", probabilities, successors.shape, successors)
     counts = np.diff(offsets)
     owner = np.repeat(np.arange(states), counts)
     if rewards.shape == (states,) and states != pairs:
         rewards = rewards[owner]
     rewards = expected_rewards(rewards, successors, probabilities, states)
-    if rewards.shape != (pairs,):
-        raise UserError(_misfit("rewards", rewards.shape, (pairs,), successors.shape))
-    if discount.shape != ():
-        raise UserError(_misfit("discount", discount.shape, (), successors.shape))
+    _check_fits("rewards", rewards, (pairs,), successors)
+    _check_fits("discount", discount, (), successors)
     if choices is None:
         choices = np.arange(pairs) - np.repeat(offsets[:-1], counts)
     choices = numbers("choices", choices)
@@ -137,16 +132,15 @@ def _ragged(
             f"choices: state {owner[row]}: {choices[row]} after {choices[row - 1]}, "
             "expected the numbers of its actions to rise"
         )
-    _check_discount(discount)
+    check_discount(discount)
     check_rewards(rewards, place)
     absent = np.isneginf(rewards)
     if absent.any():
         row = int(np.argmax(absent))
         raise UserError(f"rewards: {place(row)}: -inf, expected the pair to be left out")
     check_successors(successors, states, place)
-    if not check_probabilities(probabilities, place):
-        probabilities = probabilities / probabilities.sum(-1, keepdims=True)
-    return Fields(successors, probabilities, rewards, discount, offsets, choices)
+    rows = normalised(probabilities, place)
+    return Fields(successors, rows, rewards, discount, offsets, choices)
 
 
 def _checked_offsets(offsets: Any, pairs: int) -> np.ndarray:
@@ -206,6 +200,19 @@ def _masked(rewards: np.ndarray, available: Any) -> np.ndarray:
     return np.where(mask, rewards, -np.inf)
 
 
+def require_single(mdp: Any, reason: str = "solve its members one by one") -> None:
+    """Raise unless it is one `FiniteMDP`, without a batch axis."""
+    if mdp.batch is not None:
+        raise UserError(f"mdp: a batch, expected one MDP; {reason}")
+
+
+def require_batch(mdps: Any) -> int:
+    """Raise unless it is a batch; how many MDPs it holds."""
+    if mdps.batch is None:
+        raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
+    return int(mdps.batch)
+
+
 def numbers(name: str, value: Any) -> np.ndarray:
     """The value as an array."""
     try:
@@ -229,21 +236,14 @@ def check_shape(name: str, array: np.ndarray, expected: tuple[int, ...]) -> None
         raise UserError(f"{name}: shape {array.shape}, expected {expected}")
 
 
-def _misfit(name: str, found: Any, expected: Any, successors: Any) -> str:
-    return f"{name}: shape {found}, expected {expected} to go with successors of shape {successors}"
-
-
-def _check_shapes(arrays: Mapping[str, np.ndarray]) -> None:
-    successors = arrays["successors"].shape
-    if len(successors) not in (3, 4) or math.prod(successors) == 0:
+def _check_fits(
+    name: str, array: np.ndarray, expected: tuple[int, ...], successors: np.ndarray
+) -> None:
+    if array.shape != expected:
         raise UserError(
-            f"successors: shape {successors}, expected [S, A, B] or [M, S, A, B], each at least 1"
+            f"{name}: shape {array.shape}, expected {expected} to go with successors of shape "
+            f"{successors.shape}"
         )
-    if successors[-3] >= 2**31:
-        raise UserError(f"successors: {successors[-3]} states, expected fewer than 2**31")
-    found = arrays["probabilities"].shape
-    if found != successors:
-        raise UserError(_misfit("probabilities", found, successors, successors))
 
 
 def _place(index: Sequence[Any], names: tuple[str, ...] = ("MDP", "state", "action")) -> str:
@@ -251,7 +251,8 @@ def _place(index: Sequence[Any], names: tuple[str, ...] = ("MDP", "state", "acti
     return ", ".join(f"{name} {int(i)}" for name, i in zip(names[-len(index) :], index))
 
 
-def _check_discount(discount: np.ndarray) -> None:
+def check_discount(discount: np.ndarray) -> None:
+    """Raise unless γ, or that of every MDP of a batch, is in [0, 1)."""
     bad = ~((discount >= 0) & (discount < 1))
     if bad.any():
         where = f" of MDP {int(np.argmax(bad))}" if discount.ndim else ""
@@ -296,8 +297,8 @@ def row_rounding(branching: int) -> float:
     return (branching + 4) * 2.0**-52
 
 
-def check_probabilities(probabilities: np.ndarray, place: Place) -> bool:
-    """Raise at the first bad row; True if every row sums to one up to rounding."""
+def normalised(probabilities: np.ndarray, place: Place) -> np.ndarray:
+    """The rows, divided by their sums if any misses 1 by more than rounding; raise at a bad one."""
     rows = probabilities.reshape(-1, probabilities.shape[-1])
     step, exact = max(1, BLOCK // rows.shape[1]), True
     for start in range(0, len(rows), step):
@@ -316,7 +317,7 @@ def check_probabilities(probabilities: np.ndarray, place: Place) -> bool:
                 f"probabilities: {place(start + row)}: they sum to {block[row].sum()}, expected 1"
             )
         exact = exact and bool((miss <= row_rounding(rows.shape[1])).all())
-    return exact
+    return probabilities if exact else probabilities / probabilities.sum(-1, keepdims=True)
 
 
 def checked_names(name: str, values: Any, count: int) -> np.ndarray | None:

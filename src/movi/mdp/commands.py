@@ -21,12 +21,12 @@ class _Written(families.Family):
     """The file to write."""
 
     def execute(self) -> None:
-        """Make the MDP, write it, say where."""
+        """Make the MDP, write it, print where."""
         _write(self.mdp, self.out)
 
 
 def _write(make: "Callable[[], FiniteMDP]", out: Path) -> None:
-    """Make an MDP and write it, after a look at whether it can be written there."""
+    """Make an MDP and write it; whether that is possible is checked first."""
     from movi.files import file_to_write
     from movi.mdp.formats import save_mdp
 
@@ -77,7 +77,7 @@ class Read:
     """How the file of an MDP is read."""
 
     discount: Annotated[float | None, arg(metavar="X")] = None
-    """γ where the file has none, or another than the file's."""
+    """γ: needed where the file has none; otherwise replaces the file's."""
     reward: Annotated[str | None, arg(metavar="NAME")] = None
     """Which rewards, where a .umb has several."""
     minimise: bool = False
@@ -100,7 +100,7 @@ class Convert(Read):
     """The file to write, in the format of its suffix."""
 
     def execute(self) -> None:
-        """Read, write, say so."""
+        """Read, write, print where."""
         from movi.errors import UserError
         from movi.files import file_to_write
         from movi.mdp.formats import WRITERS

@@ -4,8 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from movi.errors import UserError, check_count, check_seed
+from movi.errors import UserError, check_count, check_fraction, check_seed
 from movi.mdp.certificates import backup_rounding
+from movi.mdp.checks import require_single
 from movi.mdp.exact import checked_policies
 from movi.mdp.methods import largest_reward
 from movi.mdp.model import FiniteMDP
@@ -13,15 +14,12 @@ from movi.sizes import require
 
 
 class HorizonSolution(NamedTuple):
-    """Backward induction.
-
-    Attributes:
-      v: [H + 1, S]; v[t] is the best value with H − t steps to go.
-      policy: [H, S]; what to do at step t.
-    """
+    """Backward induction."""
 
     v: np.ndarray
+    """[H + 1, S]; v[t] is the best value with H − t steps to go."""
     policy: np.ndarray
+    """[H, S]; what to do at step t."""
 
 
 def finite_horizon(
@@ -37,15 +35,16 @@ def finite_horizon(
     True
     """
     check_count("horizon", horizon)
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; solve its members one by one")
+    require_single(mdp)
     gamma = float(mdp.discount) if discount is None else float(discount)
-    if not 0 <= gamma <= 1:
-        raise UserError(f"discount: {gamma}, expected a number in [0, 1]")
+    check_fraction("discount", gamma)
     require(f"{horizon:,} steps of {mdp.states:,} states", memory=12 * (horizon + 1) * mdp.states)
     v = np.zeros((horizon + 1, mdp.states))
     if final is not None:
-        v[-1] = _values(mdp, final)
+        values = np.asarray(final, np.float64)
+        if values.shape != (mdp.states,) or not np.isfinite(values).all():
+            raise UserError(f"final: shape {values.shape}, expected {mdp.states} finite numbers")
+        v[-1] = values
     policy = np.empty((horizon, mdp.states), np.int32)
     for t in reversed(range(horizon)):
         q = mdp.rewards + gamma * (mdp.probabilities * v[t + 1][mdp.successors]).sum(-1)
@@ -53,29 +52,19 @@ def finite_horizon(
     return HorizonSolution(v, policy)
 
 
-def _values(mdp: FiniteMDP, final: Any) -> np.ndarray:
-    values = np.asarray(final, np.float64)
-    if values.shape != (mdp.states,) or not np.isfinite(values).all():
-        raise UserError(f"final: shape {values.shape}, expected {mdp.states} finite numbers")
-    return values
-
-
 class TotalReward(NamedTuple):
-    """The best total reward until absorption.
-
-    Attributes:
-      v: [S]; −inf where no policy is absorbed for certain.
-      policy: [S].
-      bound: on the error of v where it is finite, proven.
-      steps: [S]; the expected number of steps to absorption under the policy.
-      converged: whether the bound is within the tolerance.
-    """
+    """The best total reward until absorption."""
 
     v: np.ndarray
+    """[S]; −inf where no policy is absorbed for certain."""
     policy: np.ndarray
+    """An optimal policy, [S]."""
     bound: float
+    """A proven bound on the error of v where it is finite."""
     steps: np.ndarray
+    """[S]; the expected number of steps to absorption under the policy."""
     converged: bool
+    """Whether the bound is within the tolerance."""
 
 
 def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
@@ -177,23 +166,20 @@ def _total_backup(mdp: FiniteMDP, v: np.ndarray) -> np.ndarray:
 
 
 class Rollouts(NamedTuple):
-    """Simulated episodes of a policy.
-
-    Attributes:
-      mean: the mean discounted return.
-      low: the lower end of its 95 % interval.
-      high: the upper end.
-      expected: the same mean by v_π, without simulation.
-      truncation: how much the steps that were left out can be worth at most.
-      returns: [N].
-    """
+    """Simulated episodes of a policy."""
 
     mean: float
+    """The mean discounted return."""
     low: float
+    """The lower end of its 95 % interval."""
     high: float
+    """The upper end."""
     expected: float
+    """The same mean by v_π, without simulation."""
     truncation: float
+    """How much the steps that were left out can be worth at most."""
     returns: np.ndarray
+    """The return of each episode, [N]."""
 
 
 def simulate(

@@ -15,21 +15,18 @@ from movi.mdp.model import FiniteMDP
 
 _DROP = 1e-4  # entries of the factor below this share of their column are dropped
 _FILL = 10.0  # the factor has at most this many times the entries of the matrix
-_DOWNHILL = 0.6  # of the probability that leaves a state, to better ones: less is no direction
+_DOWNHILL = 0.6  # least share of the probability leaving a state that leads to better ones
 _STEPS = 60  # of BiCGSTAB, of one correction
 _CORRECTIONS = 6
 
 
 class Evaluation(NamedTuple):
-    """An approximate v_π.
-
-    Attributes:
-      v: [S].
-      residual: max |r_π + γ P_π v − v|, as computed.
-    """
+    """An approximate v_π."""
 
     v: np.ndarray
+    """The values, [S]."""
     residual: float
+    """max |r_π + γ P_π v − v|, as computed."""
 
 
 def ordered_system(mdp: FiniteMDP, policy: np.ndarray, order: np.ndarray) -> Any:
@@ -103,11 +100,7 @@ def _factor(matrix: Any) -> Any:
         return None
     try:
         found = linalg.spilu(
-            matrix,
-            drop_tol=_DROP,
-            fill_factor=_FILL,
-            permc_spec="NATURAL",
-            diag_pivot_thresh=0.0,
+            matrix, drop_tol=_DROP, fill_factor=_FILL, permc_spec="NATURAL", diag_pivot_thresh=0.0
         )
     except (RuntimeError, MemoryError):  # singular in float64, or too large
         return None
@@ -115,7 +108,7 @@ def _factor(matrix: Any) -> Any:
 
 
 def distances(mdp: FiniteMDP, goals: np.ndarray) -> np.ndarray:
-    """From every state, the least number of steps to the goals, going where actions likely lead.
+    """From every state, the least number of steps to the goals along actions' likeliest successors.
 
     [S] integers; one more than the largest where no such steps lead to them.
     """

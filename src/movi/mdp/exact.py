@@ -17,34 +17,32 @@ import numpy as np
 
 from movi.errors import ToleranceMissed, UserError
 from movi.mdp.certificates import NEAR, Aim, aim, bracket, require, sweeps_needed
-from movi.mdp.checks import check_shape
+from movi.mdp.checks import check_shape, require_single
 from movi.mdp.evaluation import evaluate
 from movi.mdp.methods import DIRECT, actions_of, optimal
 from movi.mdp.model import FiniteMDP
 from movi.mdp.sparse import solver
 
 _SYSTEMS = 1 << 17  # entries of the linear systems that are solved in one call
-_SWEEPS = 1_000  # of one policy, before a problem counts as slowly mixing
-_PATIENCE = 1_000_000  # sweeps, all in all: γ = 0.9999 takes at most 400,000
+_SWEEPS = 1_000  # sweeps of one policy before a problem counts as slowly mixing
+_PATIENCE = 1_000_000  # sweeps in total: γ = 0.9999 takes at most 400,000
 
 
 class Optimum(NamedTuple):
-    """q*, with a certificate.
-
-    Attributes:
-      q: [S, A] (or [M, S, A]; [L] in the ragged layout), within ``bound`` of q* in the sup norm;
-        −inf where a state does not have an action.
-      policy: [S] (or [M, S]), greedy with respect to ``q``.
-      bound: a proven bound on ‖q − q*‖∞ (one per MDP of a batch).
-      converged: whether ``bound`` is at most the tolerance; without one, 1e-10 or what float64 can.
-      method: by which q* was found: vi, mpi, pi or ipi (one per MDP of a batch).
-    """
+    """q*, with a certificate."""
 
     q: np.ndarray
+    """[S, A] (or [M, S, A]; [L] in the ragged layout), within ``bound`` of q* in the sup norm; −inf
+    where a state does not have an action."""
     policy: np.ndarray
+    """[S] (or [M, S]), greedy with respect to ``q``."""
     bound: np.ndarray
+    """A proven bound on ‖q − q*‖∞ (one per MDP of a batch)."""
     converged: np.ndarray
+    """Whether ``bound`` is at most the tolerance (one per MDP of a batch); without one, 1e-10 or
+    what float64 can prove."""
     method: Any = "auto"
+    """The method that found q*: vi, mpi, pi or ipi (one per MDP of a batch)."""
 
     def __repr__(self) -> str:
         missed = "" if np.all(self.converged) else ", tolerance NOT reached"
@@ -186,11 +184,7 @@ def _rows_of(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
 
 
 def _large_resolvent(
-    mdp: FiniteMDP,
-    policy: np.ndarray,
-    x: np.ndarray,
-    wanted: Aim,
-    guess: np.ndarray | None = None,
+    mdp: FiniteMDP, policy: np.ndarray, x: np.ndarray, wanted: Aim, guess: np.ndarray | None = None
 ) -> tuple[np.ndarray, float, float]:
     """Sweeps; a linear system where they are slow; the best of what was found, as for q*."""
     import jax
@@ -222,8 +216,7 @@ def _large_resolvent(
 
 def checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:
     """Policies [S] or [N, S] whose actions the states have."""
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; evaluate its members one by one")
+    require_single(mdp, "evaluate its members one by one")
     policies = np.asarray(policies)
     fits = policies.shape[-1:] == (mdp.states,) and policies.ndim in (1, most_axes)
     if policies.dtype.kind not in "iu" or not fits:

@@ -1,4 +1,4 @@
-"""Families of MDPs that people have, beside Garnets: each is a frozen dataclass with ``mdp()``.
+"""Families of MDPs from applications, beside Garnets: each a frozen dataclass with ``mdp()``.
 
 They mix slowly (mazes), have states with different actions (inventories, queues), or are what
 textbooks solve by hand: where there is a closed form, a docstring gives it and a test uses it.
@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from movi.errors import UserError, check_count, check_seed
+from movi.errors import UserError, check_count, check_fraction, check_seed
 from movi.mdp.checks import FIELDS
 from movi.mdp.model import FiniteMDP, adopted
 from movi.sizes import require
@@ -49,8 +49,7 @@ class Family(ABC):
         check_count("size", self.size)
         check_seed(self.seed)
         for name, share in shares.items():
-            if not 0 <= share <= 1:
-                raise UserError(f"{name}: {share}, expected a number in [0, 1]")
+            check_fraction(name, share)
         require(f"{states:,} states", memory=2 * states * entries * 12)
 
 
@@ -59,8 +58,8 @@ class Maze(Family):
     """A maze on a slippery square of --size × --size cells, with walls at random.
 
     Russell and Norvig, "Artificial Intelligence", chapter 17: up, right, down or left; a step goes
-    where it was meant with probability 1 − slip and to either side with slip / 2; what would go
-    through a wall stays. Every step costs 1 until the last cell, which is not left. A wall is
+    where it was meant with probability 1 − slip and to either side with slip / 2; a step into a
+    wall stays. Every step costs 1 until the last cell, which is not left. A wall is
     a state that nothing leads to. Without slip and walls v = −(1 − γᵈ)/(1 − γ), d the number of
     steps to the last cell.
     """
@@ -88,9 +87,8 @@ class Maze(Family):
         probabilities[:] = 1 - self.slip, self.slip / 2, self.slip / 2
         rewards = np.full(to.shape, -1.0)
         successors[-1], rewards[-1] = cells - 1, 0.0
-        return self._made(
-            successors, probabilities, rewards, action_names=["up", "right", "down", "left"]
-        )
+        names = ["up", "right", "down", "left"]
+        return self._made(successors, probabilities, rewards, action_names=names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -123,9 +121,8 @@ class Inventory(Family):
 
     def mdp(self) -> FiniteMDP:
         """A row per (stock, lots): the ragged layout where some orders don't fit."""
-        for name in ("lot", "demand"):
-            check_count(name, getattr(self, name))
-        check_count("orders", self.orders, 0)
+        for name, least in (("lot", 1), ("demand", 1), ("orders", 0)):
+            check_count(name, getattr(self, name), least)
         self._check(self.size + 1, (self.orders + 1) * (self.demand + 2))
         stock = np.arange(self.size + 1)
         counts = np.minimum((self.size - stock) // self.lot, self.orders) + 1

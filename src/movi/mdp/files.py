@@ -27,13 +27,11 @@ def save_npz(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
     write_arrays(path, {name: getattr(mdp, name) for name in FIELDS} | more)
 
 
-def read_npz(path: Path, reward: str | None = None) -> Arrays:
+def read_npz(path: Path) -> Arrays:
     """What :func:`save_npz` wrote, or any ``.npz`` with the four fields.
 
     It may have the others of the constructor as well: offsets and choices, or a mask, and names.
     """
-    if reward is not None:
-        raise UserError(f"reward: {reward!r}, expected none: an .npz has one kind of rewards")
     return read_arrays(path, FIELDS, OPTIONAL)
 
 

@@ -16,11 +16,7 @@ from movi.mdp.prism import read_prism, write_prism
 from movi.mdp.tables import Arrays
 from movi.mdp.umb import read_umb, write_umb
 
-READERS: dict[str, Callable[[Path, str | None], Arrays]] = {
-    ".umb": read_umb,
-    ".tra": read_prism,
-    ".petsc": read_petsc,
-}
+READERS: dict[str, Callable[[Path], Arrays]] = {".tra": read_prism, ".petsc": read_petsc}
 WITHOUT_DISCOUNT = (".tra", ".petsc")  # formats that have no place for one
 WRITERS: dict[str, Callable[[FiniteMDP, Path], Any]] = {
     ".npz": save_npz,
@@ -48,7 +44,12 @@ def load_mdp(
     file, needed = Path(path), f"{path}: no discount in it, say which (--discount X)"
     if discount is None and file.suffix in WITHOUT_DISCOUNT:
         raise UserError(needed)
-    arrays = READERS.get(file.suffix, read_npz)(file, reward)
+    if file.suffix == ".umb":
+        arrays = read_umb(file, reward)
+    elif reward is None:
+        arrays = READERS.get(file.suffix, read_npz)(file)
+    else:
+        raise UserError(f"reward: {reward!r}, expected none: only a .umb file has several by name")
     own = arrays.pop("discount", None)
     if own is None and discount is None:
         raise UserError(needed)
@@ -62,5 +63,5 @@ def load_mdp(
 
 
 def save_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
-    """Write an MDP in the format of the path's suffix; without one of the others, as ``.npz``."""
+    """Write an MDP in the format of the path's suffix; as ``.npz`` if that is no known one."""
     WRITERS.get(Path(path).suffix, save_npz)(mdp, Path(path))

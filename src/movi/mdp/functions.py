@@ -12,7 +12,13 @@ import numpy as np
 
 from movi.errors import UserError, check_count
 from movi.mdp.certificates import Aim, bracket, check_tolerance, sweeps_needed
-from movi.mdp.checks import ROW_TOLERANCE, check_probabilities, check_rewards, check_successors
+from movi.mdp.checks import (
+    ROW_TOLERANCE,
+    check_discount,
+    check_rewards,
+    check_successors,
+    normalised,
+)
 from movi.mdp.memory import aligned
 from movi.sizes import require
 
@@ -22,21 +28,18 @@ TOLERANCE = 1e-6
 
 
 class FunctionSolution(NamedTuple):
-    """What value iteration found without a table.
-
-    Attributes:
-      v: [S], within ``bound`` of v*.
-      policy: [S], greedy.
-      bound: a proven bound on ‖v − v*‖∞.
-      iterations: sweeps.
-      converged: whether the bound is within the tolerance.
-    """
+    """What value iteration found without a table."""
 
     v: np.ndarray
+    """[S], within ``bound`` of v*."""
     policy: np.ndarray
+    """[S], greedy."""
     bound: float
+    """A proven bound on ‖v − v*‖∞."""
     iterations: int
+    """The number of sweeps."""
     converged: bool
+    """Whether the bound is within the tolerance."""
 
     def __repr__(self) -> str:
         reached = "" if self.converged else ", tolerance NOT reached"
@@ -61,8 +64,7 @@ class FunctionMDP:
         """See `FiniteMDP.from_function`; the function is tried at the first states."""
         check_count("states", states)
         check_count("actions", actions)
-        if not 0 <= discount < 1:
-            raise UserError(f"discount: {discount}, expected a number in [0, 1)")
+        check_discount(np.asarray(discount, float))
         self.states, self.actions, self.discount = states, actions, float(discount)
         self.function, self.vectorised = successors, vectorised
         s = np.arange(min(states, 4), dtype=np.int32)
@@ -89,7 +91,7 @@ class FunctionMDP:
         except UserError:
             raise
         except Exception as error:
-            raise UserError(f"successors: it fails: {error}") from None
+            raise UserError(f"successors: the function fails: {error}") from None
         n = len(s)
         if to.dtype.kind not in "iu" or to.ndim != 2 or p.shape != to.shape or len(to) != n:
             raise UserError(
@@ -135,7 +137,9 @@ class FunctionMDP:
         while True:
             new, facts = sweep(v)
             self._check(facts)
-            found = self._bracket(facts)
+            # The extremes of v and of the residual are all that `bracket` looks at.
+            ends, gaps = np.array(facts[:2]), np.array(facts[2:4])
+            found = bracket(ends, gaps, facts.size, self.discount, self.branching)
             made += 1
             if made == 1:
                 goal = float(wanted.goal(found.floor))
@@ -144,17 +148,10 @@ class FunctionMDP:
                 break
             v = new
         del v
-        bound = float(found.bound)
-        policy = np.asarray(facts.policy)
         # In NumPy: outside of enable_x64 JAX would add in float32.
-        shifted = np.asarray(new) + float(found.shift)
+        shifted, bound = np.asarray(new) + float(found.shift), float(found.bound)
+        policy = np.asarray(facts.policy)
         return FunctionSolution(shifted, policy, bound, made, bound <= tolerance)
-
-    def _bracket(self, facts: "_Facts") -> Any:
-        """From the extremes of v and of the residual: all that `bracket` looks at."""
-        ends = np.array([facts.lowest, facts.highest])
-        gaps = np.array([facts.least, facts.most])
-        return bracket(ends, gaps, facts.size, self.discount, self.branching)
 
     def _check(self, facts: "_Facts") -> None:
         if facts.first_bad >= self.states * self.actions:
@@ -167,7 +164,7 @@ class FunctionMDP:
 
         check_successors(to, self.states, place)
         check_rewards(r, place)
-        check_probabilities(p, place)
+        normalised(p, place)
         raise UserError(f"rewards: state {s}: −inf for every action, expected one it can take")
 
     def _numpy_sweep(self, v: np.ndarray) -> "tuple[np.ndarray, _Facts]":

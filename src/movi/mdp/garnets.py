@@ -29,9 +29,8 @@ def garnet(
     >>> garnet(30, 4, 4, seed=1, count=100)
     FiniteMDP(100 × 30 states, 4 actions, 4 successors, discount 0.9)
     """
-    numbers = {"states": states, "actions": actions, "branching": branching}
-    numbers |= {} if count is None else {"count": count}
-    for name, value in numbers.items():
+    sizes = {"states": states, "actions": actions, "branching": branching, "count": count}
+    for name, value in sizes.items():
         check_count(name, value)
     if branching > states:
         raise UserError(f"branching: {branching}, expected at most the number of states, {states}")

@@ -26,52 +26,46 @@ Method = Literal["auto", "vi", "mpi", "pi", "ipi"]
 METHODS: tuple[str, ...] = get_args(Method)
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
 HOWARD = 200  # up to this many states, policy iteration by such systems is the quickest way to q*
-PATIENCE = 1_000_000  # improvements, all in all: γ = 0.9999 takes at most 400,000
+PATIENCE = 1_000_000  # improvements in total: γ = 0.9999 takes at most 400,000
 _SMALL = 1 << 17  # entries of a model up to which NumPy's sweeps need no compilation
 _PARTIAL = 8  # sweeps of the greedy policy between two improvements of mpi
-_LOOKS = 6  # improvements between two looks at the bound, at first
-_WORTH = 60  # more improvements than this are not waited for where policies can be evaluated
+_LOOKS = 6  # improvements before the first look at the bound
+_WORTH = 60  # if it takes more improvements than this, policies are evaluated instead
 _BETWEEN = 10  # sweeps of value iteration between two evaluations of ipi
 _EVALUATIONS = 300
 _ROUNDS = 6  # evaluations in a row without a better bound, then ipi gives up
 
 
 class State(NamedTuple):
-    """Where sweeps have come to.
-
-    Attributes:
-      v: [S].
-      q: what v proves about q*, in the shape of the rewards.
-      index: its greedy policy; see `FiniteMDP.index`.
-      bound: on ‖q − q*‖∞.
-      floor: no bound of this problem is below this in float64.
-      made: improvements made.
-    """
+    """The state after some sweeps."""
 
     v: Any
+    """The values, [S]."""
     q: Any
+    """What v proves about q*, in the shape of the rewards."""
     index: Any
+    """Its greedy policy; see `FiniteMDP.index`."""
     bound: float
+    """A proven bound on ‖q − q*‖∞."""
     floor: float
+    """No bound of this problem is below this in float64."""
     made: int
+    """The number of improvements made."""
 
 
 class Found(NamedTuple):
-    """The best state of a method, and the way to it.
-
-    Attributes:
-      state: the one with the least bound.
-      method: vi, mpi, pi or ipi.
-      why: what ``auto`` saw; empty if the method was asked for.
-      sweeps: over all pairs (s, a).
-      evaluations: of a policy.
-    """
+    """The best state of a method, and the way to it."""
 
     state: State
+    """The state with the least bound."""
     method: str
+    """vi, mpi, pi or ipi."""
     why: str
+    """What ``auto`` saw; empty if the method was asked for."""
     sweeps: int
+    """Sweeps over all pairs (s, a)."""
     evaluations: int
+    """Evaluations of a policy."""
 
 
 Sweep = Callable[[Any, Aim, int, int], State]  # v, the aim, how many improvements, partial sweeps
@@ -111,14 +105,14 @@ class _Run:
         self.most = float(PATIENCE)
 
     def to(self, v: Any, many: int, partial: int = 0) -> State:
-        """Sweeps from v, looked at."""
+        """Sweeps from v; keeps the best state and counts."""
         state = self.sweep(v, self.wanted, many, partial)
         self.improvements += state.made
         self.sweeps += state.made + 1
         self.was_near = self.best is not None and self.best.bound <= NEAR * state.floor
         if self.best is None or state.bound < self.best.bound:
             self.best = state
-        # Each improvement takes the bound by γ at least, but for rounding.
+        # Each improvement multiplies the bound by at most γ, up to rounding.
         left = sweeps_needed(state.bound, self.goal(state), float(self.mdp.discount))
         self.most = min(self.most, self.improvements + 4 * left + _LOOKS)
         return state
@@ -138,7 +132,7 @@ class _Run:
 
 
 def _value_iteration(run: _Run, partial: int = 0, v: Any = None, many: int = _LOOKS) -> None:
-    """Until the goal; ``many`` improvements, then ever more, between two looks."""
+    """Until the goal; looks at the bound after ``many`` improvements, then after ever more."""
     state = run.to(np.zeros(run.mdp.states) if v is None else v, many, partial)
     while not run.ended(state):
         many = min(2 * many, 1_000)

@@ -8,6 +8,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -23,25 +24,22 @@ jax.tree_util.register_pytree_node(
 
 
 class DeviceMDP(NamedTuple):
-    """The disjoint union of the MDPs of a batch, or the one MDP, as device arrays.
-
-    Attributes:
-      successors: [N, A, B] int32, numbered within the union.
-      probabilities: [N, A, B].
-      rewards: [N, A]; −inf where a state does not have an action.
-      discount: [N, 1], or [1, 1] for a single MDP.
-      available: [N, A], or None where every state has every action: compiled code for those does
-        not know of masks.
-      owners: the state of each pair, where there is a row per pair: [L, B] and [L] above. Only
-        `pairwise` gives that, and only `best`, `greedy_index` and `chosen` tell it apart.
-    """
+    """The disjoint union of the MDPs of a batch, or the one MDP, as device arrays."""
 
     successors: Array
+    """[N, A, B] int32, numbered within the union."""
     probabilities: Array
+    """[N, A, B]."""
     rewards: Array
+    """[N, A]; −inf where a state does not have an action."""
     discount: Array
+    """[N, 1], or [1, 1] for a single MDP."""
     available: Array | None = None
+    """[N, A], or None where every state has every action: compiled code for those does not know of
+    masks."""
     owners: Array | None = None
+    """The state of each pair, where there is a row per pair: [L, B] and [L] above. Only `pairwise`
+    gives that, and only `best`, `greedy_index` and `chosen` tell it apart."""
 
 
 def on_device(mdp: FiniteMDP, copies: int = 1) -> DeviceMDP:
@@ -126,6 +124,8 @@ def expected(successors: Array, probabilities: Array, v: Array) -> Array:
 
     The barrier keeps XLA from computing it again for each of its users.
     """
+    chex.assert_rank(v, 1)
+    chex.assert_equal_shape([successors, probabilities])
     return jax.lax.optimization_barrier(jnp.sum(probabilities * take(v, successors), -1))
 
 
@@ -163,5 +163,6 @@ def chosen(mdp: DeviceMDP, table: Array, index: Array) -> Array:
 
 def select(table: Array, policy: Array) -> Array:
     """table(s, π(s)): [N, A, …] and [N] to [N, …]."""
+    chex.assert_rank(policy, 1)
     index = policy.reshape(policy.shape + (1,) * (table.ndim - 1))
     return jnp.take_along_axis(table, index.astype(jnp.int32), 1)[:, 0]

@@ -26,12 +26,8 @@ def rewards_beside(path: Path) -> Path:
     return path.with_name(f"{path.stem}.rewards{path.suffix}")
 
 
-def read_petsc(path: Path, reward: str | None = None) -> Arrays:
+def read_petsc(path: Path) -> Arrays:
     """An MDP from two matrices."""
-    if reward is not None:
-        raise UserError(
-            f"reward: {reward!r}, expected none: the rewards are in a file of their own"
-        )
     beside = rewards_beside(path)
     (rows, states), starts, columns, values = _matrix(path)
     (own, actions), r_starts, r_columns, r_values = _matrix(beside)
@@ -40,10 +36,9 @@ def read_petsc(path: Path, reward: str | None = None) -> Arrays:
             f"{path}: {rows} × {states}, expected S·A × S with rewards of {own} × {actions}"
         )
     require(f"{path}", memory=2 * rows * int(np.diff(starts).max(initial=1)) * 12 + 8 * rows)
-    if len(columns) and (columns.min() < 0 or columns.max() >= states):
-        raise UserError(f"{path}: a column outside 0..{states - 1}")
-    if len(r_columns) and (r_columns.min() < 0 or r_columns.max() >= actions):
-        raise UserError(f"{beside}: a column outside 0..{actions - 1}")
+    for file, found, count in ((path, columns, states), (beside, r_columns, actions)):
+        if len(found) and (found.min() < 0 or found.max() >= count):
+            raise UserError(f"{file}: a column outside 0..{count - 1}")
     rewards = np.zeros((states, actions))
     rewards[np.repeat(np.arange(states), np.diff(r_starts)), r_columns] = r_values
     successors, probabilities = slots(starts, columns, values)

@@ -13,6 +13,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
+from movi.mdp.checks import require_single
 from movi.mdp.model import FiniteMDP
 from movi.mdp.tables import Arrays, slots
 from movi.reading import text
@@ -22,10 +23,8 @@ _ROWS = 1 << 16  # written at a time
 _MEMORY = 40  # bytes of memory per byte of text, at most
 
 
-def read_prism(path: Path, reward: str | None = None) -> Arrays:
+def read_prism(path: Path) -> Arrays:
     """An MDP from ``NAME.tra`` and the rewards beside it, ``NAME.srew`` and ``NAME.trew``."""
-    if reward is not None:
-        raise UserError(f"reward: {reward!r}, expected none: PRISM's files hold one each")
     head, rows, labels = _read(path)
     if len(head) == 2:  # a chain: one choice in every state
         head = [head[0], head[0], head[1]]
@@ -150,8 +149,7 @@ def write_prism(mdp: FiniteMDP, path: Path) -> None:
 
     PRISM numbers the choices of a state 0, 1, …: actions that a state does not have leave no gap.
     """
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; PRISM's files hold one")
+    require_single(mdp, "PRISM's files hold one")
     there = ~np.isneginf(mdp.rewards)
     counts = there.sum(-1) if mdp.offsets is None else np.diff(mdp.offsets)
     owner = np.repeat(np.arange(mdp.states), counts)

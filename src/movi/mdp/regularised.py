@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from movi.errors import UserError
+from movi.errors import check_not_negative
 from movi.mdp.certificates import Aim, Bracket, aim, bracket, sweeps_needed
 from movi.mdp.exact import Optimum, bounded_policy_value, certain, optimum
 from movi.mdp.methods import DIRECT
@@ -61,8 +61,7 @@ def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None =
     >>> bool(soft.converged), bool((soft.q >= movi.optimum(mdp).q).all())
     (True, True)
     """
-    if not 0 <= tau < np.inf:
-        raise UserError(f"tau: {tau!r}, expected a number of at least 0")
+    check_not_negative("tau", tau)
     if tau == 0:
         return optimum(mdp, tolerance=tolerance)
     wanted = aim(tolerance, 1e-10)

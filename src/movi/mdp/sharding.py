@@ -1,7 +1,7 @@
-"""Value iteration over several devices: rows are shared out, v is gathered once per sweep.
+"""Value iteration over several devices: rows are distributed, v is gathered once per sweep.
 
-    device d holds the rows of states d·n .. (d + 1)·n  (S is filled up to a multiple)
-    a sweep: v [S] everywhere → T v of one's own states [n] → all-gather → v [S] everywhere
+    device d holds the rows of states d·n .. (d + 1)·n  (S is padded to a multiple)
+    a sweep: v [S] everywhere → T v of its own states [n] → all-gather → v [S] everywhere
 
 The same program runs on several CPU devices, GPUs, or hosts under ``jax.distributed``: each process
 gives its own devices their rows, and all of them end with the answer. See docs/solving.md for how
@@ -94,7 +94,7 @@ def _iterate(
     mesh: Mesh,
     states: int,
 ) -> tuple[Array, Array, Array, Array]:
-    """Until the goal: v [S] (everywhere), the greedy policy (shared out), the floor, the sweeps."""
+    """Until the goal: v [S] (everywhere), the greedy policy (distributed), the floor, sweeps."""
     branching = model[0].shape[-1]
     everywhere, rows = PartitionSpec(), PartitionSpec(AXIS)
 

@@ -1,4 +1,4 @@
-"""What a solver found, as one value that stands up to use."""
+"""What a solver found: values, a policy and their proof, in one object."""
 
 from typing import Any, NamedTuple
 
@@ -6,6 +6,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.mdp.certificates import Aim, bracket, check_tolerance
+from movi.mdp.checks import require_single
 from movi.mdp.methods import Found, actions_of, largest_reward, optimal
 from movi.mdp.model import FiniteMDP
 
@@ -13,41 +14,38 @@ TOLERANCE = 1e-6  # of a solution, by default
 
 
 class Solution(NamedTuple):
-    """What a scheme or a method found.
-
-    Attributes:
-      q: [S, A] (or [L]: as the rewards), within ``bound`` of q* in the sup norm, or of q^τ_* where
-        ``tau`` is above 0; −inf where a state does not have an action.
-      policy: [S]; of a scheme π_{K+1}, made from its own table after K iterations. If that is soft,
-        its probabilities, [S, A].
-      bound: a proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run).
-      iterations: K; of a method, the sweeps over all pairs.
-      converged: whether ``bound`` is within the tolerance that was asked for.
-      tolerance: that tolerance; None for a sampled run that was given none.
-      scheme: its name, or that of the method: vi, mpi, pi or ipi.
-      floor: no bound on this problem can be proven to be less than this in float64. A tolerance
-        below it is out of reach, whatever the iterations.
-      needed: an estimate of how many iterations the tolerance takes. None if it was reached, if
-        there was none, if it is out of reach, or if the bound is not falling.
-      mdp: the problem.
-      why: why ``auto`` chose the method; empty otherwise.
-      evaluations: policies that a method evaluated by linear systems.
-      tau: the weight of the entropy in the optimum that is certified; 0: q* itself.
-    """
+    """What a scheme or a method found."""
 
     q: np.ndarray
+    """[S, A] (or [L]: as the rewards), within ``bound`` of q* in the sup norm, or of q^τ_* where
+    ``tau`` is above 0; −inf where a state does not have an action."""
     policy: np.ndarray
+    """[S]; of a scheme π_{K+1}, made from its own table after K iterations. If that is soft, its
+    probabilities, [S, A]."""
     bound: float
+    """A proven bound on ‖q − q*‖∞, computed with the model (also after a sampled run)."""
     iterations: int
+    """K; of a method, the sweeps over all pairs."""
     converged: bool
+    """Whether ``bound`` is within the tolerance that was asked for."""
     tolerance: float | None
+    """That tolerance; None for a sampled run that was given none."""
     scheme: str
+    """Its name, or that of the method: vi, mpi, pi or ipi."""
     floor: float
+    """No bound on this problem can be proven to be less than this in float64. A tolerance below it
+    is out of reach, whatever the iterations."""
     needed: int | None
+    """An estimate of how many iterations the tolerance takes. None if it was reached, if there was
+    none, if it is out of reach, or if the bound is not falling."""
     mdp: FiniteMDP
+    """The problem."""
     why: str = ""
+    """Why ``auto`` chose the method; empty otherwise."""
     evaluations: int = 0
+    """Policies that a method evaluated by linear systems."""
     tau: float = 0.0
+    """The weight of the entropy in the optimum that is certified; 0: q* itself."""
 
     @property
     def v(self) -> np.ndarray:
@@ -114,8 +112,7 @@ def solution(
 
     With ``devices``, by value iteration on that many of them; see `sharding`.
     """
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; solve its members one by one")
+    require_single(mdp)
     tolerance = TOLERANCE if tolerance is None else tolerance
     check_tolerance(tolerance)
     wanted = Aim(float(tolerance), True)
@@ -158,17 +155,14 @@ def rounding_floor(mdp: FiniteMDP) -> float:
 
 
 class PolicyValue(NamedTuple):
-    """What a policy is worth.
-
-    Attributes:
-      q: q_π, [S, A] (or [L]); q^τ_π where the solution has a τ above 0.
-      mean: the mean of v_π over all states, without any entropy.
-      loss_bound: a proven bound on ‖q* − q_π‖∞, or on ‖q^τ_* − q^τ_π‖∞.
-    """
+    """What a policy is worth."""
 
     q: np.ndarray
+    """q_π, [S, A] (or [L]); q^τ_π where the solution has a τ above 0."""
     mean: float
+    """The mean of v_π over all states, without any entropy."""
     loss_bound: float
+    """A proven bound on ‖q* − q_π‖∞, or on ‖q^τ_* − q^τ_π‖∞."""
 
 
 def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:

@@ -25,6 +25,7 @@ import numpy as np
 from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
 from movi.mdp.archives import Buffers, members_of
+from movi.mdp.checks import require_single
 from movi.mdp.model import FiniteMDP
 from movi.mdp.tables import Arrays, slots
 from movi.reading import LARGEST, checked, parsed
@@ -246,8 +247,7 @@ def _discount(index: Mapping[str, Any]) -> np.ndarray | None:
 
 def write_umb(mdp: FiniteMDP, path: Path) -> None:
     """Write one MDP as a plain tar; rewards of choices, the discount as a comment."""
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; UMB holds one")
+    require_single(mdp, "UMB holds one")
     there = ~np.isneginf(mdp.rewards)
     successors, p = mdp.successors[there], mdp.probabilities[there]
     used = p > 0

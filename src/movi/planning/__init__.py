@@ -1,6 +1,6 @@
 """The ADP schemes of the paper on tables: AVI, MoVI, SQL and DPP, exact and sampled.
 
-Names are imported where they are first used, so that the commands' help needs no JAX.
+Names are imported when they are first used, so that the commands' help needs no JAX.
 """
 
 from typing import TYPE_CHECKING
@@ -20,16 +20,12 @@ if TYPE_CHECKING:
     from movi.planning.solver import solve as solve
 
 _HOMES = {
-    **dict.fromkeys(
-        ("TOLERANCE", "PolicyValue", "Solution", "policy_value", "rounding_floor"),
-        "movi.mdp.solutions",
-    ),
-    "Comparison": "movi.planning.comparison",
-    "Scheme": "movi.planning.engine",
-    "compare": "movi.planning.comparison",
-    "scheme": "movi.planning.schemes",
-    "solve": "movi.planning.solver",
+    "..mdp.solutions": ("TOLERANCE", "PolicyValue", "Solution", "policy_value", "rounding_floor"),
+    ".comparison": ("Comparison", "compare"),
+    ".engine": ("Scheme",),
+    ".schemes": ("scheme",),
+    ".solver": ("solve",),
 }
 
-__all__ = list(_HOMES)
+__all__ = [name for names in _HOMES.values() for name in names]
 __getattr__ = named(__name__, _HOMES)

@@ -29,6 +29,7 @@ import numpy as np
 from jax import Array
 
 from movi.errors import UserError, check_count, check_seed
+from movi.mdp.checks import require_batch
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import select
 from movi.planning.engine import Sampler, greedy, member_keys, sampler, start
@@ -41,22 +42,19 @@ MOVI = scheme("movi")
 
 
 class AssumptionCheck(NamedTuple):
-    """Estimates for every l of the lengths, N = 1..restarts and MDP, [L, N, M].
-
-    Attributes:
-      printed: of ‖E[P_{j+l:j+1} ε_j]‖∞, restarted from q_j, h_j (the module's text).
-      assumed: of ‖E[P_{j+l:j+1} ε_j | F_{j−1}]‖∞, restarted from q_{j−1}, h_{j−1}.
-      one_more: of ‖E[P_{j+l:j} ε_j | F_{j−1}]‖∞, from the same restarts as ``assumed``. E'_{k,l}
-        contains it and Assumption 1 does not cover it.
-      fixed_printed: whether the mean behind ``printed`` is *proven* to be zero, [L, M].
-      fixed_assumed: whether both means behind the others are (:func:`policies_fixed`), [L, M].
-    """
+    """Estimates for every l of the lengths, N = 1..restarts and MDP, [L, N, M]."""
 
     printed: np.ndarray
+    """Estimates of ‖E[P_{j+l:j+1} ε_j]‖∞, restarted from q_j, h_j (the module's text)."""
     assumed: np.ndarray
+    """Estimates of ‖E[P_{j+l:j+1} ε_j | F_{j−1}]‖∞, restarted from q_{j−1}, h_{j−1}."""
     one_more: np.ndarray
+    """Estimates of ‖E[P_{j+l:j} ε_j | F_{j−1}]‖∞, from the same restarts as ``assumed``. E'_{k,l}
+    contains it and Assumption 1 does not cover it."""
     fixed_printed: np.ndarray
+    """Whether the mean behind ``printed`` is *proven* to be zero, [L, M]."""
     fixed_assumed: np.ndarray
+    """Whether both means behind the others are (:func:`policies_fixed`), [L, M]."""
 
 
 def assumption_check(
@@ -74,8 +72,7 @@ def assumption_check(
     One set of restarts gives all N and all l: each product is one more than the last, and the
     estimates are running means. ``batch`` MDPs are done at a time; it does not change the result.
     """
-    if mdps.batch is None:
-        raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
+    members = require_batch(mdps)
     mdps.require_all_actions()
     for name, value in (("iteration", iteration), ("restarts", restarts), ("batch", batch)):
         check_count(name, value)
@@ -83,17 +80,17 @@ def assumption_check(
         raise UserError(f"lengths: {tuple(lengths)}, expected integers of at least 0")
     check_count("lengths", max(lengths), 0)
     check_seed(seed)
-    cells = min(batch, mdps.batch) * restarts * mdps.states * mdps.actions
+    cells = min(batch, members) * restarts * mdps.states * mdps.actions
     # A copy of the MDP and of its thresholds for every restart; the products of both readings and
     # of the kernel more, twice.
     each = 16 * mdps.branching + 3 * (16 * (max(lengths) + 1) + 24 * len(lengths))
     require(f"{restarts:,} restarts, l up to {max(lengths):,}", memory=cells * each)
     parts = []
-    with jax.enable_x64(True), progress_bar("MDPs", mdps.batch, show=progress) as advance:
+    with jax.enable_x64(True), progress_bar("MDPs", members, show=progress) as advance:
         # The history has keys of its own, so that no restart repeats its samples.
-        past = member_keys(seed, mdps.batch)
-        future = member_keys((seed + 1) % 2**63, mdps.batch, restarts)
-        for begin in range(0, mdps.batch, batch):
+        past = member_keys(seed, members)
+        future = member_keys((seed + 1) % 2**63, members, restarts)
+        for begin in range(0, members, batch):
             some, own = mdps[begin : begin + batch], past[begin : begin + batch]
             fresh = future[begin * restarts : (begin + len(some)) * restarts]
             before, after = _history(some, own, iteration)
@@ -201,13 +198,7 @@ def _restarted(
 
 @partial(jax.jit, static_argnames=("longest",))
 def _products(
-    tables: Any,
-    policy: Array,
-    mdps: Sampler,
-    j: Array,
-    first: Array,
-    *,
-    longest: int,
+    tables: Any, policy: Array, mdps: Sampler, j: Array, first: Array, *, longest: int
 ) -> tuple[Array, tuple[Array, Array]]:
     """ε, and the products of ε and of P_{π_j} ε after each of the iterations first, first + 1, …
 

@@ -38,8 +38,8 @@ class Solve(Read):
     """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount; or a
     .umb (Storm, PRISM, Modest), a .tra (PRISM, rewards beside it) or a .petsc (madupite)."""
     discount: Real = None
-    """γ where the file has none, or another than the file's; 1 where all steps cost until a state
-    that is never left."""
+    """γ: needed where the file has none; otherwise replaces the file's. It may be 1 where all steps
+    cost until a state that is never left."""
     method: Literal["auto", "vi", "mpi", "pi", "ipi"] = "auto"
     """Value iteration, modified policy iteration, policy iteration, or inexact policy iteration (a
     Krylov method inside); auto looks at the problem and says what it chose."""
@@ -107,8 +107,8 @@ class Solve(Read):
         if self.out is not None:
             file_to_write(self.out)
         check_count("samples", self.samples)
-        check_count("iterations", 1 if self.iterations is None else self.iterations)
-        check_count("horizon", 1 if self.horizon is None else self.horizon)
+        check_count("iterations", self.iterations)
+        check_count("horizon", self.horizon)
         given = 0.0 if self.discount == 1 else self.discount  # which plays no part at 1
         mdp = self.load(self.file, given)
         if self.horizon is not None or self.discount == 1:

@@ -9,6 +9,7 @@ import numpy as np
 
 from movi.errors import UserError, check_count, check_seed
 from movi.mdp import FiniteMDP
+from movi.mdp.checks import require_batch
 from movi.mdp.regularised import certain_optimum
 from movi.planning.losses import batch_losses
 from movi.planning.options import Options
@@ -29,18 +30,16 @@ class Comparison(NamedTuple):
 
     A scheme whose evaluation has an entropy in it is judged by the optimum that it tends to, and so
     by the value that has it, too: ‖q^τ_* − q^τ_{π_k}‖.
-
-    Attributes:
-      schemes: their names, with the options that are not the default.
-      l1: [schemes, K, M], the 1-norm under the uniform distribution.
-      sup: [schemes, K, M], the sup norm.
-      taus: τ of the optimum of each scheme; 0 is q*.
     """
 
     schemes: tuple[str, ...]
+    """The names of the schemes, with options that are not the default."""
     l1: np.ndarray
+    """[schemes, K, M], the 1-norm under the uniform distribution."""
     sup: np.ndarray
+    """[schemes, K, M], the sup norm."""
     taus: tuple[float, ...] = ()
+    """τ of the optimum of each scheme; 0 is q*."""
 
 
 def compare(
@@ -72,25 +71,23 @@ def compare(
     >>> result.l1.shape
     (4, 50, 3)
     """
-    least_values = (("iterations", iterations, 1), ("samples", samples, 0), ("chunk", chunk, 1))
-    for name, value, least in least_values:
-        if value is not None:
-            check_count(name, value, least)
+    for name, value, least in (("iterations", iterations, 1), ("samples", samples, 0)):
+        check_count(name, value, least)
+    check_count("chunk", chunk)
     check_seed(seed)
-    if mdps.batch is None:
-        raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
+    members = require_batch(mdps)
     if not schemes:
         raise UserError("schemes: none, expected at least one")
     chosen = tuple(scheme(which, beta) for which in schemes)
     if chunk is None:
-        chunk = max(1, min(500, _ROWS // (len(chosen) * mdps.batch * mdps.states)))
+        chunk = max(1, min(500, _ROWS // (len(chosen) * members * mdps.states)))
     points = len(chosen) * iterations
-    require(f"{iterations:,} iterations", memory=points * (16 * mdps.batch + ROW))
-    cells = mdps.batch * mdps.states * mdps.actions
+    require(f"{iterations:,} iterations", memory=points * (16 * members + ROW))
+    cells = members * mdps.states * mdps.actions
     require(f"{samples:,} samples of each (s, a)", memory=samples * cells * SAMPLE)
     taus = tuple(float(s.algorithm.tau) for s in chosen)
     optimal_q = {tau: certain_optimum(mdps, tau).q for tau in dict.fromkeys((0.0, *taus))}
-    l1 = np.empty((len(chosen), iterations, mdps.batch))
+    l1 = np.empty((len(chosen), iterations, members))
     sup = np.empty_like(l1)
     chunks = run(mdps, chosen, iterations, seed=seed, samples=samples, chunk=chunk)
     with (

@@ -92,11 +92,7 @@ def bootstraps(
 
 
 def _backups(
-    algorithm: Algorithm,
-    tables: Tables,
-    seen: Mapping[str, Any],
-    mdp: DeviceMDP,
-    beta: Real,
+    algorithm: Algorithm, tables: Tables, seen: Mapping[str, Any], mdp: DeviceMDP, beta: Real
 ) -> dict[str, Array]:
     """Each target at every (s, a), [N, A, …], given what it sees of its successors ([N, A, …]).
 
@@ -142,19 +138,16 @@ def _reads_the_action(backup: Callable[..., Array], tables: Tables, seen: Any) -
 
 
 class Update(NamedTuple):
-    """One iteration, and what it was made of; dictionaries by the name of a table.
-
-    Attributes:
-      read: what its target reads at every state, a pytree of [N, …].
-      seen: what (s, a) sees of that at its successors, a pytree of [N, A, …].
-      new: its target at every (s, a), [N, A, …].
-      tables: after the iteration, [L, N, A, …].
-    """
+    """One iteration, and what it was made of; dictionaries by the name of a table."""
 
     read: dict[str, Any]
+    """What its target reads at every state, a pytree of [N, …]."""
     seen: dict[str, Any]
+    """What (s, a) sees of that at its successors, a pytree of [N, A, …]."""
     new: dict[str, Array]
+    """Its target at every (s, a), [N, A, …]."""
     tables: dict[str, Array]
+    """The tables after the iteration, [L, N, A, …]."""
 
 
 def update(algorithm: Algorithm, tables: Tables, read: Read, mdp: DeviceMDP, beta: Real) -> Update:
@@ -236,17 +229,14 @@ def _each_entry(read: Read) -> Read:
 
 
 class Sampler(NamedTuple):
-    """MDPs on the device, and what draws their successors.
-
-    Attributes:
-      mdp: one MDP, or the disjoint union of many.
-      limits: the `thresholds` of each (s, a), int32 [N, A, B − 1].
-      keys: a key per member, [members].
-    """
+    """MDPs on the device, and what draws their successors."""
 
     mdp: DeviceMDP
+    """One MDP, or the disjoint union of many."""
     limits: Array
+    """The `thresholds` of each (s, a), int32 [N, A, B − 1]."""
     keys: Array
+    """A key per member, [members]."""
 
     def read(self, k: Array, samples: int) -> Read:
         """How iteration k reads: the mean of this many samples, or with 0 the exact expectation."""

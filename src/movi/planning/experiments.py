@@ -95,14 +95,7 @@ class Compare(Garnets):
     softened-lspi, mpi and anc-vi; with options, if not the default: md-vi:lambda=0.1:tau=0.01. One
     with an entropy in its evaluation is judged by the optimum and the values that have it, too."""
     family: Literal[
-        "garnet",
-        "maze",
-        "inventory",
-        "queue",
-        "replacement",
-        "forest",
-        "pendulum",
-        "epidemic",
+        "garnet", "maze", "inventory", "queue", "replacement", "forest", "pendulum", "epidemic"
     ] = "garnet"
     """Another family of MDPs than Garnets, of --size; --states, --actions and --branching are the
     Garnets' alone."""

@@ -19,6 +19,7 @@ from jax import Array
 
 from movi.errors import UserError, check_count, check_seed
 from movi.family import mirrored, weights
+from movi.mdp.checks import require_batch
 from movi.mdp.model import FiniteMDP
 from movi.mdp.regularised import certain_optimum
 from movi.planning.bounds import approximate_value_iteration, largest_value
@@ -46,25 +47,22 @@ EVALUATIONS = ("regularised", "plain")
 
 
 class Row(NamedTuple):
-    """One scheme of the study at the iterations that are evaluated; arrays [points, M].
-
-    Attributes:
-      scheme: md-vi, or one of ``REFERENCES``.
-      evaluation: regularised or plain.
-      lam: λ.
-      tau: τ.
-      relative: ‖q^τ_* − q^τ_{π_k}‖₁ / ‖q^τ_*‖₁.
-      sup: ‖q^τ_* − q^τ_{π_k}‖∞.
-      bound: what the theorem gives, or would give, for it.
-    """
+    """One scheme of the study at the iterations that are evaluated; arrays [points, M]."""
 
     scheme: str
+    """md-vi, or one of ``REFERENCES``."""
     evaluation: str
+    """regularised or plain."""
     lam: float
+    """λ."""
     tau: float
+    """τ."""
     relative: np.ndarray
+    """‖q^τ_* − q^τ_{π_k}‖₁ / ‖q^τ_*‖₁."""
     sup: np.ndarray
+    """‖q^τ_* − q^τ_{π_k}‖∞."""
     bound: np.ndarray
+    """What the theorem gives, or would give, for it."""
 
 
 def sparse_rewards(mdps: FiniteMDP, seed: int, share: float = 0.1) -> FiniteMDP:
@@ -108,8 +106,7 @@ def study(
       seed: MDP m draws from (seed, m).
       progress: whether to draw a bar on a terminal.
     """
-    if mdps.batch is None:
-        raise UserError("mdps: a single MDP, expected a batch such as movi.garnet(count=100)")
+    members = require_batch(mdps)
     check_count("iterations", iterations)
     check_seed(seed)
     pairs = [(float(lam), float(tau)) for tau in taus for lam in lams if lam or tau]
@@ -117,7 +114,7 @@ def study(
         raise UserError("lambdas and taus: no pair above 0, expected at least one")
     for lam, tau in pairs:
         weights(lam, tau)
-    cells = mdps.batch * mdps.states * mdps.actions
+    cells = members * mdps.states * mdps.actions
     require(f"{len(pairs)} pairs", memory=8 * cells * (12 * len(pairs) + 3 * iterations))
     at = looked_at(iterations)
     optimal = {tau: certain_optimum(mdps, tau).q for _, tau in [(0.0, 0.0), *pairs]}
@@ -215,13 +212,7 @@ def _runs(
 
 @partial(jax.jit, static_argnames="regularised", donate_argnames="state")
 def _advance(
-    state: Any,
-    first: Array,
-    last: Array,
-    mdps: Sampler,
-    knobs: Array,
-    *,
-    regularised: bool,
+    state: Any, first: Array, last: Array, mdps: Sampler, knobs: Array, *, regularised: bool
 ) -> tuple[Any, Array, Array]:
     """Iterations first..last of all pairs; the policies of the last, and its bound's error term."""
     mdp, members = mdps.mdp, mdps.keys.shape[0]

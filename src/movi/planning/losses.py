@@ -17,15 +17,12 @@ _SYSTEMS = 1 << 17  # entries of the linear systems in memory at a time, per thr
 
 
 class Losses(NamedTuple):
-    """Norms of q* − q_π, one entry per policy that was asked for.
-
-    Attributes:
-      l1: ‖·‖_{1,μ} under the uniform distribution.
-      sup: ‖·‖_∞.
-    """
+    """Norms of q* − q_π, one entry per policy that was asked for."""
 
     l1: np.ndarray
+    """‖·‖_{1,μ} under the uniform distribution."""
     sup: np.ndarray
+    """‖·‖_∞."""
 
 
 def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,18 +12,8 @@ from typing import Annotated, ClassVar, Literal
 from tyro.conf import arg
 from tyro.constructors import PrimitiveConstructorSpec
 
+from movi import family
 from movi.errors import UserError
-from movi.family import (
-    advantage_learning,
-    anchored,
-    conservative_value_iteration,
-    dual_averaging,
-    mirror_descent,
-    modified_policy_iteration,
-    munchausen_value_iteration,
-    politex,
-    softened_policy_iteration,
-)
 from movi.planning.engine import Scheme
 from movi.schedules import Constant, Mean, Schedule
 from movi.targets import AVI, MOVI, SQL, Algorithm, dynamic_policy_programming
@@ -51,14 +41,14 @@ class Options:
     takes_beta: ClassVar[bool] = False
     """Whether a caller may give it another schedule of β."""
     made_by: ClassVar[Callable[..., Algorithm]]
-    """What makes its algorithm of the options, by their names."""
+    """Makes its algorithm from the options, by their names."""
 
     def __post_init__(self) -> None:
         """Checks every field, as making the scheme does."""
         self.scheme()
 
     def algorithm(self) -> Algorithm:
-        """The algorithm that these options mean: what ``made_by`` makes of them."""
+        """The algorithm that these options mean."""
         return type(self).made_by(**vars(self))
 
     def schedule(self) -> Schedule:
@@ -76,10 +66,7 @@ class AVIOptions(Options):
     """Approximate value iteration (eq:avi)."""
 
     title: ClassVar[str] = "AVI"
-
-    def algorithm(self) -> Algorithm:
-        """r + γ P max q."""
-        return AVI
+    made_by = staticmethod(lambda: AVI)
 
 
 @dataclass(frozen=True)
@@ -88,13 +75,10 @@ class MoVIOptions(Options):
 
     title: ClassVar[str] = "MoVI"
     takes_beta: ClassVar[bool] = True
+    made_by = staticmethod(lambda beta: MOVI)
 
     beta: Annotated[float | None, arg(metavar="X")] = None
     """A constant β, which makes h a moving average; None: β_k = k/(k+1), the mean."""
-
-    def algorithm(self) -> Algorithm:
-        """r + γ P q(·, G(h))."""
-        return MOVI
 
     def schedule(self) -> Schedule:
         """The mean, or the constant."""
@@ -107,10 +91,7 @@ class SQLOptions(Options):
 
     title: ClassVar[str] = "SQL"
     takes_beta: ClassVar[bool] = True
-
-    def algorithm(self) -> Algorithm:
-        """q + (1/k)(T q_{k−2} − q) + (1 − 1/k)(T q − T q_{k−2})."""
-        return SQL
+    made_by = staticmethod(lambda: SQL)
 
 
 @dataclass(frozen=True)
@@ -137,12 +118,12 @@ class Regularised(Options):
     evaluation: Evaluation = "regularised"
     """Whether the evaluation has the two terms of the greedy step as well, or is plain."""
 
-    @property
-    def regularised(self) -> bool:
-        """The evaluation, checked."""
+    def algorithm(self) -> Algorithm:
+        """MD-VI(λ, τ) or DA-VI(λ, τ)."""
         if self.evaluation not in ("regularised", "plain"):
             raise UserError(f"evaluation: {self.evaluation!r}, expected 'regularised' or 'plain'")
-        return self.evaluation == "regularised"
+        regularised = self.evaluation == "regularised"
+        return type(self).made_by(self.lam, self.tau, regularised=regularised)
 
 
 @dataclass(frozen=True)
@@ -150,10 +131,7 @@ class MDVIOptions(Regularised):
     """Mirror-descent value iteration: each policy is made from the one before."""
 
     title: ClassVar[str] = "MD-VI"
-
-    def algorithm(self) -> Algorithm:
-        """MD-VI(λ, τ)."""
-        return mirror_descent(self.lam, self.tau, regularised=self.regularised)
+    made_by = staticmethod(family.mirror_descent)
 
 
 @dataclass(frozen=True)
@@ -161,10 +139,7 @@ class DAVIOptions(Regularised):
     """Dual-averaging value iteration: the policy is made from the sum of the values."""
 
     title: ClassVar[str] = "DA-VI"
-
-    def algorithm(self) -> Algorithm:
-        """DA-VI(λ, τ)."""
-        return dual_averaging(self.lam, self.tau, regularised=self.regularised)
+    made_by = staticmethod(family.dual_averaging)
 
 
 @dataclass(frozen=True)
@@ -172,7 +147,7 @@ class MVIOptions(Options):
     """Munchausen value iteration (Vieillard, Pietquin, Geist 2020)."""
 
     title: ClassVar[str] = "M-VI"
-    made_by = staticmethod(munchausen_value_iteration)
+    made_by = staticmethod(family.munchausen_value_iteration)
 
     alpha: Real = 0.9
     """α: the weight of the log-policy that is added to the reward."""
@@ -185,7 +160,7 @@ class CVIOptions(Options):
     """Conservative value iteration (Kozuno, Uchibe, Doya 2019)."""
 
     title: ClassVar[str] = "CVI"
-    made_by = staticmethod(conservative_value_iteration)
+    made_by = staticmethod(family.conservative_value_iteration)
 
     alpha: Real = 0.9
     """α: how much of the gap between actions is kept; 1 is DPP."""
@@ -198,7 +173,7 @@ class ALOptions(Options):
     """Advantage learning (Baird 1999; Bellemare et al. 2016)."""
 
     title: ClassVar[str] = "AL"
-    made_by = staticmethod(advantage_learning)
+    made_by = staticmethod(family.advantage_learning)
 
     alpha: Real = 0.9
     """α: how much of the gap between actions is kept; 1 is the greedy DPP, 0 is AVI."""
@@ -209,7 +184,7 @@ class PolitexOptions(Options):
     """Politex (Abbasi-Yadkori et al. 2019), discounted."""
 
     title: ClassVar[str] = "Politex"
-    made_by = staticmethod(politex)
+    made_by = staticmethod(family.politex)
 
     lam: Annotated[float, arg(name="lambda", metavar="X")] = 0.01
     """λ: the policy is softmax(Σ q / λ)."""
@@ -222,15 +197,12 @@ class SoftenedLSPIOptions(Options):
     """Softened LSPI (Pérolat et al. 2016) with one player."""
 
     title: ClassVar[str] = "Softened LSPI"
+    made_by = staticmethod(lambda beta, sweeps: family.softened_policy_iteration(sweeps))
 
     beta: Real = 0.9
     """β of the moving average h, for which the policy is greedy."""
     sweeps: Sweeps = None
     """Evaluations of each policy, q ← (T_π)^m q; none: exactly."""
-
-    def algorithm(self) -> Algorithm:
-        """MoVI with q = q_π."""
-        return softened_policy_iteration(self.sweeps)
 
     def schedule(self) -> Schedule:
         """The constant."""
@@ -242,7 +214,7 @@ class MPIOptions(Options):
     """Modified policy iteration (Puterman and Shin 1978)."""
 
     title: ClassVar[str] = "MPI"
-    made_by = staticmethod(modified_policy_iteration)
+    made_by = staticmethod(family.modified_policy_iteration)
 
     sweeps: Sweeps = 5
     """m: evaluations of each policy; 1 is value iteration, none policy iteration."""
@@ -257,7 +229,7 @@ class AncVIOptions(Options):
     """Anchored value iteration (Lee and Ryu 2023)."""
 
     title: ClassVar[str] = "Anc-VI"
-    made_by = staticmethod(anchored)
+    made_by = staticmethod(family.anchored)
 
     anchor: Literal["optimal", "harmonic"] = "optimal"
     """The anchor's weight: 1/Σ γ^{−2i} (optimal), or 1/(k+1), the exact limit of DA-VI."""

@@ -23,16 +23,13 @@ from movi.planning.engine import (
 
 
 class Chunk(NamedTuple):
-    """Some consecutive iterations of a run.
-
-    Attributes:
-      first: the iteration k of the first row.
-      policies: π_k of each scheme, the policy *used in* iteration k: actions [K, members, S], or
-        probabilities [K, members, S, A] where it is soft.
-    """
+    """Some consecutive iterations of a run."""
 
     first: int
+    """The iteration k of the first row."""
     policies: tuple[Array, ...]
+    """π_k of each scheme, the policy *used in* iteration k: actions [K, members, S], or
+    probabilities [K, members, S, A] where it is soft."""
 
 
 @partial(table_jit, static_argnames=("schemes", "iterations", "samples"), donate_argnames="tables")

@@ -55,7 +55,7 @@ def options_of(which: "str | Options") -> Options:
 
 
 def _read(text: str) -> Any:
-    """A number if it is one, nothing for none, or else the text."""
+    """A number if it is one, None for none, else the text."""
     if text.lower() == "none":
         return None
     for kind in (int, float):

@@ -12,11 +12,8 @@ from jax import Array
 from movi.algorithm import Algorithm
 from movi.errors import UserError, check_count, check_seed
 from movi.mdp import FiniteMDP
-from movi.mdp.certificates import (
-    Aim,
-    check_tolerance,
-    sweeps_needed,
-)
+from movi.mdp.certificates import Aim, check_tolerance, sweeps_needed
+from movi.mdp.checks import require_single
 from movi.mdp.functions import FunctionMDP
 from movi.mdp.operators import DeviceMDP, masked, on_device, table_jit
 from movi.mdp.regularised import regularised_bracket
@@ -129,21 +126,18 @@ def solve(
 
 
 class _Run(NamedTuple):
-    """What the iterations of a scheme gave.
-
-    Attributes:
-      q: certified, [S, A].
-      policy: actions [S], or probabilities [S, A].
-      bound: on the distance of q to its optimum.
-      bounds: of every iteration; of a sampled scheme, of the chunk it is in.
-      floor: the highest that rounding is proven to put under any bound.
-    """
+    """What the iterations of a scheme gave."""
 
     q: np.ndarray
+    """The certified values, [S, A]."""
     policy: np.ndarray
+    """Actions [S], or probabilities [S, A]."""
     bound: float
+    """A proven bound on the distance of q to its optimum."""
     bounds: np.ndarray
+    """The bound of every iteration; of a sampled scheme, that of the chunk it is in."""
     floor: float
+    """The highest that rounding is proven to put under any bound."""
 
 
 def _run_exact(
@@ -265,13 +259,7 @@ def _exact(
 
 @partial(jax.jit, static_argnames=("scheme", "iterations", "samples"), donate_argnames="tables")
 def _sampled(
-    tables: Any,
-    first: Array,
-    mdp: Sampler,
-    *,
-    scheme: Scheme,
-    iterations: int,
-    samples: int,
+    tables: Any, first: Array, mdp: Sampler, *, scheme: Scheme, iterations: int, samples: int
 ) -> Any:
     def iteration(i: Array, tables: Any) -> Any:
         return iterate(scheme, tables, mdp.read(first + i, samples), mdp.mdp, first + i)
@@ -314,8 +302,7 @@ def _best_certificate(
 def _check(
     mdp: FiniteMDP, iterations: int, samples: int, tolerance: float | None, seed: int
 ) -> None:
-    if mdp.batch is not None:
-        raise UserError("mdp: a batch, expected one MDP; solve its members one by one")
+    require_single(mdp)
     check_count("iterations", iterations)
     check_count("samples", samples)
     if tolerance is not None:

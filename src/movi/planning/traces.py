@@ -17,34 +17,24 @@ import numpy as np
 from jax import Array
 
 from movi.errors import UserError, check_count, check_seed
+from movi.mdp.checks import require_batch
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import DeviceMDP, expected, on_device, select
-from movi.planning.engine import (
-    Sampler,
-    Scheme,
-    member_keys,
-    policy,
-    sampler,
-    start,
-    update,
-)
+from movi.planning.engine import Sampler, Scheme, member_keys, policy, sampler, start, update
 
 
 class Trace(NamedTuple):
-    """Everything the bounds need of a sampled run of K iterations on M MDPs, from zero.
-
-    Attributes:
-      scheme: the scheme that ran.
-      policies: π_1, …, π_{K+1}, [K + 1, M, S], or [K + 1, M, S, A] where they are soft: π_k is
-        used in iteration k.
-      q: q_0, …, q_K (ψ for DPP), [K + 1, M, S, A].
-      errors: ε_1, …, ε_K, [K, M, S, A].
-    """
+    """Everything the bounds need of a sampled run of K iterations on M MDPs, from zero."""
 
     scheme: Scheme
+    """The scheme that ran."""
     policies: np.ndarray
+    """π_1, …, π_{K+1}, [K + 1, M, S], or [K + 1, M, S, A] where they are soft: π_k is used in
+    iteration k."""
     q: np.ndarray
+    """q_0, …, q_K (ψ for DPP), [K + 1, M, S, A]."""
     errors: np.ndarray
+    """ε_1, …, ε_K, [K, M, S, A]."""
 
 
 def trace(
@@ -54,19 +44,18 @@ def trace(
 
     Memory: 2 K M S A numbers. The samples are those of :func:`movi.compare` with the same seed.
     """
-    if mdps.batch is None:
-        raise UserError("mdps: a single MDP, expected a batch (count=1 makes one)")
+    members = require_batch(mdps)
     mdps.require_all_actions()
     check_count("iterations", iterations)
     check_seed(seed)
     with jax.enable_x64(True):
         policies, q, errors = _trace(
-            sampler(mdps, member_keys(seed, mdps.batch)),
+            sampler(mdps, member_keys(seed, members)),
             scheme=scheme,
             iterations=iterations,
             samples=samples,
         )
-        shape = (mdps.batch, mdps.states)
+        shape = (members, mdps.states)
         return Trace(
             scheme,
             np.asarray(policies).reshape(-1, *shape, *policies.shape[2:]),
@@ -118,15 +107,12 @@ def cumulative(errors: np.ndarray) -> np.ndarray:
 
 
 class ErrorSums(NamedTuple):
-    """What Theorem 1 and its norms need of a MoVI run, for n = 1..K with k = n − 1.
-
-    Attributes:
-      weighted: Σ_{j<k} γ^j E'_{k,j}, [K, M, S, A].
-      initial: Σ_{j≤k} γ^j P_{j:1}(T_{π_1} q_0 − q_0), [K, M, S, A].
-    """
+    """What Theorem 1 and its norms need of a MoVI run, for n = 1..K with k = n − 1."""
 
     weighted: np.ndarray
+    """Σ_{j<k} γ^j E'_{k,j}, [K, M, S, A]."""
     initial: np.ndarray
+    """Σ_{j≤k} γ^j P_{j:1}(T_{π_1} q_0 − q_0), [K, M, S, A]."""
 
 
 def error_sums(mdps: FiniteMDP, run: Trace) -> ErrorSums:
@@ -163,17 +149,14 @@ def _error_sums(mdp: DeviceMDP, policies: Array, errors: Array, q0: Array) -> tu
 
 
 class WeightedNorms(NamedTuple):
-    """Σ_{j<k} γ^j ‖E'_{k,j}‖ for n = 1..K with k = n − 1, [K, M].
-
-    Attributes:
-      lp: in ‖·‖_{p,ν}.
-      sup: in ‖·‖∞.
-      p: of ``lp``; 1 in the paper.
-    """
+    """Σ_{j<k} γ^j ‖E'_{k,j}‖ for n = 1..K with k = n − 1, [K, M]."""
 
     lp: np.ndarray
+    """The sum in ‖·‖_{p,ν}."""
     sup: np.ndarray
+    """The sum in ‖·‖∞."""
     p: float = 1.0
+    """p of ``lp``; 1 in the paper."""
 
 
 def _aged(mdp: DeviceMDP, aged: Array, policy: Array, error: Array) -> Array:
@@ -185,10 +168,7 @@ def _aged(mdp: DeviceMDP, aged: Array, policy: Array, error: Array) -> Array:
 def _flat(run: Trace) -> tuple[np.ndarray, np.ndarray]:
     """π_1..π_K and ε_1..ε_K over the states of the union: [K, N] and [K, N, A]."""
     iterations, actions = len(run.errors), run.errors.shape[-1]
-    return (
-        run.policies[:-1].reshape(iterations, -1),
-        run.errors.reshape(iterations, -1, actions),
-    )
+    return (run.policies[:-1].reshape(iterations, -1), run.errors.reshape(iterations, -1, actions))
 
 
 def weighted_error_norms(

@@ -6,16 +6,15 @@ copy the whole ring every step.
 """
 
 import math
-from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from movi.replay.windows import Windows, begun, longer
 from movi.spaces import NUMBERED, ActionFormat, ObservationSpace
 from movi.transitions import ONE_STEP, Horizon, Transition
-
-Array = Any
 
 
 def bytes_per_transition(space: ObservationSpace, action: ActionFormat = NUMBERED) -> int:
@@ -102,9 +101,10 @@ def sample(
       space: of the observations.
       horizon: of the transitions that are sampled.
     """
+    chex.assert_rank([ring.observation, ring.reward, ring.discount, added], [2, 1, 1, 0])
     capacity = len(ring.action)
     stored = jnp.minimum(added, capacity)
-    held = stored - horizon.unripe
+    held = stored - horizon.incomplete
     slots = (bits % held.astype(jnp.uint32)).astype(jnp.int32)
     if horizon.steps == 1:
         batch = Transition(*(array[slots] for array in ring))

@@ -23,9 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from movi.replay.ring import Damaged, Ring, bytes_per_record
+from movi.replay.ring import Damaged, Ring, bytes_per_record, require_space
 from movi.replay.windows import windows_of
-from movi.sizes import require as require_room
 from movi.spaces import NUMBERED, ActionFormat, ObservationSpace
 from movi.transitions import ONE_STEP, Horizon, Transition
 
@@ -72,24 +71,6 @@ def bytes_of(
     return frames * (frame + 8) + ring * transition + links  # 8: who uses a frame, in memory
 
 
-def require(
-    capacity: int,
-    space: ObservationSpace,
-    slack: int,
-    directory: Path | None,
-    n_step: int = 1,
-    action: ActionFormat = NUMBERED,
-) -> None:
-    """Raises at once if a replay cannot fit in memory or in its directory."""
-    mapped = directory is not None
-    size = bytes_of(capacity, space, slack, mapped=mapped, n_step=n_step, action=action)
-    name = f"replay of {capacity:,} transitions"
-    if directory is None:
-        require_room(name, memory=size)
-    else:
-        require_room(name, disk=size, directory=directory)
-
-
 class FrameReplay:
     """A bounded store of transitions whose observations are stacks of frames, newest last."""
 
@@ -109,14 +90,16 @@ class FrameReplay:
         Args:
           capacity: how many transitions can be sampled, the newest ones.
           space: of the stacks, [K, ...].
-          slack: how many more slots the rings have: what was in the replay at one moment is still
-            there, whatever is sampled, until about as many transitions have been added.
+          slack: how many more slots the rings have: what was in the replay is still in them, though
+            no longer sampled, until about as many transitions have been added.
           horizon: of the transitions that are sampled.
           action: of the actions.
           directory: keeps the rings in memory-mapped files there instead of in memory.
           new: begin new files instead of opening those that are there.
         """
-        require(capacity, space, slack, directory, horizon.steps, action)
+        mapped, n_step = directory is not None, horizon.steps
+        size = bytes_of(capacity, space, slack, mapped=mapped, n_step=n_step, action=action)
+        require_space(capacity, size, directory)
         frame, transition = records_of(space, action)
         ring = capacity + slack
         frames = ring + extra_frames(ring)
@@ -139,15 +122,14 @@ class FrameReplay:
         self._ring, self._frame_ring = ring, frames
         self._reach = capacity + extra_frames(capacity)  # frames that count, whatever the slack
         self._stack = space.shape[0]
-        self._first = self._added = 0  # transitions first, …, added − 1 are kept
+        self._first = self._added = 0  # transitions first, …, added − 1 can be sampled
         self._written = 0  # frames ever written; number k is in slot 1 + k mod frame_ring
         # Of each environment in mid-episode: the numbers of its newest K frames, −1 for zeros.
         self._histories: dict[int, list[int]] = {}
         self._sealed = 0, 0  # transitions and frames whose checksums are on the disk
 
     def __len__(self) -> int:
-        """How many transitions can be sampled."""
-        return max(0, self._added - self._first - self.horizon.unripe)
+        return max(0, self._added - self._first - self.horizon.incomplete)
 
     def add(self, env: int, transition: Transition, ended: bool) -> None:
         """Stores the next transition of an environment; ``ended`` if its episode ends there.
@@ -194,8 +176,8 @@ class FrameReplay:
             next_observation=self._frames[ends[..., 1:]],
         )
 
-    def moment(self) -> dict[str, Any]:
-        """This moment; see ``Kept``."""
+    def snapshot(self) -> dict[str, Any]:
+        """See ``ReplayInFiles``."""
         transitions, frames = self._sealed
         self._transitions.seal(transitions, self._added)
         # Frame k is in slot 1 + k mod frame_ring: sealed by slots, in at most two pieces.
@@ -211,18 +193,18 @@ class FrameReplay:
             "histories": [[env, *numbers] for env, numbers in sorted(self._histories.items())],
         }
 
-    def restore(self, moment: Mapping[str, Any]) -> None:
-        """Goes back to a moment of these rings."""
-        first, added, written = (int(moment[name]) for name in ("first", "added", "written"))
-        oldest, histories = int(moment["oldest"]), moment["histories"]
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Goes back to a snapshot of these rings."""
+        first, added, written = (int(snapshot[name]) for name in ("first", "added", "written"))
+        oldest, histories = int(snapshot["oldest"]), snapshot["histories"]
         held = 0 <= first <= added and added - first <= self.capacity
         within = 0 <= oldest <= written <= oldest + self._frame_ring
         fits = all(
             len(numbers) == self._stack and all(-1 <= k < written for k in numbers)
             for _, *numbers in histories
         )
-        if int(moment["slack"]) != self._slack or not (held and within and fits):
-            raise Damaged(f"replay: {dict(moment)} is no moment of it")
+        if int(snapshot["slack"]) != self._slack or not (held and within and fits):
+            raise Damaged(f"replay: {dict(snapshot)}, expected a snapshot of it")
         self._transitions.verify(first, added)
         for start, stop in self._pieces(oldest, written):
             self._images.verify(start, stop)
@@ -241,10 +223,10 @@ class FrameReplay:
         self._histories = {int(env): [int(k) for k in numbers] for env, *numbers in histories}
         self._sealed = added, written
 
-    def room(self, moment: Mapping[str, Any]) -> int:
-        """How many more transitions can surely be added before a moment is lost."""
-        frames = int(moment["oldest"]) + self._frame_ring - self._written
-        transitions = int(moment["first"]) + self._ring - self._added
+    def headroom(self, snapshot: Mapping[str, Any]) -> int:
+        """How many more transitions can surely be added before a snapshot is overwritten."""
+        frames = int(snapshot["oldest"]) + self._frame_ring - self._written
+        transitions = int(snapshot["first"]) + self._ring - self._added
         return min(transitions, frames // (self._stack + 1))  # an episode's first one has K + 1
 
     def _begin(self, stack: np.ndarray) -> list[int]:

@@ -15,6 +15,7 @@ import numpy as np
 
 from movi.errors import Unwritable, UserError
 from movi.files import open_own
+from movi.sizes import require
 
 
 class Damaged(UserError):
@@ -73,6 +74,12 @@ class Ring:
 def bytes_per_record(dtype: np.dtype, *, mapped: bool) -> int:
     """Bytes that a record takes, in files with its checksum."""
     return dtype.itemsize + 4 * mapped
+
+
+def require_space(capacity: int, size: int, directory: Path | None) -> None:
+    """Raises at once if a replay of so many bytes cannot fit in memory or in its directory."""
+    memory, name = size if directory is None else 0, f"replay of {capacity:,} transitions"
+    require(name, memory=memory, disk=size, directory=directory)
 
 
 def _mapped(file: Path, size: int, dtype: np.dtype, new: bool) -> Any:

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from movi.replay.ring import Damaged, Ring, bytes_per_record
+from movi.replay.ring import Damaged, Ring, bytes_per_record, require_space
 from movi.replay.windows import windows_of
-from movi.sizes import require as require_room
 from movi.spaces import NUMBERED, ActionFormat, ObservationSpace
 from movi.transitions import ONE_STEP, Horizon, Transition
 
@@ -52,18 +51,10 @@ class UniformReplay:
         directory: Path | None = None,
         new: bool = True,
     ) -> None:
-        """Allocates the ring, or says at once that it cannot fit.
-
-        Args:
-          capacity: how many transitions can be sampled, the newest ones.
-          space: of the observations.
-          slack: how many more slots the ring has.
-          horizon: of the transitions that are sampled.
-          action: of the actions.
-          directory: keeps the ring in a memory-mapped file there instead of in memory.
-          new: begin a new file instead of opening the one that is there.
-        """
-        require(capacity, space, slack, directory, horizon.steps, action)
+        """Allocates the ring, or says at once that it cannot fit; arguments as of `FrameReplay`."""
+        mapped, n_step = directory is not None, horizon.steps
+        size = bytes_of(capacity, space, slack, mapped=mapped, n_step=n_step, action=action)
+        require_space(capacity, size, directory)
         file = None if directory is None else directory / FILE
         self._store = Ring(capacity + slack, record_of(space, horizon.steps, action), file, new=new)
         self._ring = Transition(*(self._store.data[name] for name in Transition._fields))
@@ -75,8 +66,7 @@ class UniformReplay:
         self._open: dict[int, int] = {}
 
     def __len__(self) -> int:
-        """How many transitions can be sampled."""
-        return max(0, self._stored - self.horizon.unripe)
+        return max(0, self._stored - self.horizon.incomplete)
 
     @property
     def _stored(self) -> int:
@@ -113,7 +103,7 @@ class UniformReplay:
         self._added = last
 
     def newest(self) -> tuple[np.ndarray, Transition]:
-        """The numbers of all transitions that are kept, and these, [m, ...]."""
+        """The numbers of all transitions that are stored, and these, [m, ...]."""
         numbers = np.arange(self._added - self._stored, self._added)
         return numbers, Transition(*(array[numbers % self._store.size] for array in self._ring))
 
@@ -138,29 +128,29 @@ class UniformReplay:
             next_observation=ring.next_observation[last],
         )
 
-    def moment(self) -> dict[str, Any]:
-        """This moment; see ``Kept``."""
+    def snapshot(self) -> dict[str, Any]:
+        """See ``ReplayInFiles``."""
         self._store.seal(self._sealed, self._added)
         self._sealed = self._added
-        moment: dict[str, Any] = {"slack": self._slack, "added": self._added}
+        snapshot: dict[str, Any] = {"slack": self._slack, "added": self._added}
         if self.horizon.steps > 1:
-            moment["open"] = [list(pair) for pair in sorted(self._open.items())]
-        return moment
+            snapshot["open"] = [list(pair) for pair in sorted(self._open.items())]
+        return snapshot
 
-    def restore(self, moment: Mapping[str, Any]) -> None:
-        """Goes back to a moment of this ring."""
-        added = int(moment["added"])
-        if added < 0 or int(moment["slack"]) != self._slack:
-            raise Damaged(f"replay: {dict(moment)} is no moment of it")
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Goes back to a snapshot of this ring."""
+        added = int(snapshot["added"])
+        if added < 0 or int(snapshot["slack"]) != self._slack:
+            raise Damaged(f"replay: {dict(snapshot)}, expected a snapshot of it")
         first = max(0, added - self._capacity)
         self._store.verify(first, added)
         if self.horizon.steps > 1:
-            self._relink(first, added, {int(env): int(t) for env, t in moment["open"]})
+            self._relink(first, added, {int(env): int(t) for env, t in snapshot["open"]})
         self._added = self._sealed = added
 
-    def room(self, moment: Mapping[str, Any]) -> int:
-        """How many more transitions can be added before a moment is lost."""
-        first = max(0, int(moment["added"]) - self._capacity)
+    def headroom(self, snapshot: Mapping[str, Any]) -> int:
+        """How many more transitions can be added before a snapshot is overwritten."""
+        first = max(0, int(snapshot["added"]) - self._capacity)
         return first + self._store.size - self._added
 
     def _link(self, env: int, ended: bool) -> None:
@@ -189,24 +179,6 @@ class UniformReplay:
         self._open = newest
 
 
-def require(
-    capacity: int,
-    space: ObservationSpace,
-    slack: int,
-    directory: Path | None,
-    n_step: int = 1,
-    action: ActionFormat = NUMBERED,
-) -> None:
-    """Raises at once if a replay cannot fit in memory or in its directory."""
-    mapped = directory is not None
-    size = bytes_of(capacity, space, slack, mapped=mapped, n_step=n_step, action=action)
-    name = f"replay of {capacity:,} transitions"
-    if directory is None:
-        require_room(name, memory=size)
-    else:
-        require_room(name, disk=size, directory=directory)
-
-
 def bytes_of(
     capacity: int,
     space: ObservationSpace,
@@ -216,15 +188,10 @@ def bytes_of(
     n_step: int = 1,
     action: ActionFormat = NUMBERED,
 ) -> int:
-    """Bytes of a whole replay."""
-    record = bytes_per_record(record_of(space, n_step, action), mapped=mapped)
-    return (capacity + slack) * (record + (4 if n_step > 1 else 0))  # 4: a link, in memory
+    """Bytes of a whole replay.
 
-
-def bytes_per_transition(space: ObservationSpace) -> int:
-    """Bytes that one stored transition takes.
-
-    >>> bytes_per_transition(ObservationSpace((4,), "float32"))
+    >>> bytes_of(1, ObservationSpace((4,), "float32"))
     44
     """
-    return record_of(space).itemsize
+    record = bytes_per_record(record_of(space, n_step, action), mapped=mapped)
+    return (capacity + slack) * (record + (4 if n_step > 1 else 0))  # 4: a link, in memory

@@ -8,40 +8,43 @@ episode of x ends with x2, and another begins with u0:
     windows:  x0    x1    x2                      three steps, to the s' of x2
               ·     x1    x2                      two: the episode ends there
                  y0    y1    y2
-              unripe: the newest (3 − 1) · 2, x2, …: not sampled yet
+              incomplete: the newest (3 − 1) · 2, x2, …: not sampled yet
 """
 
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
 
+from movi.arrays import AnyArray
 from movi.transitions import Horizon
 
-Array = Any
+
+class Windows(NamedTuple, Generic[AnyArray]):
+    """Windows of successive transitions, arrays of one shape."""
+
+    last: AnyArray
+    """The slot of the window's last transition."""
+    reward: AnyArray
+    """Σ_{i<m} γ^i r_{t+i}."""
+    discount: AnyArray
+    """γ^m, or 0 if the last transition led to a terminal state."""
 
 
-class Windows(NamedTuple):
-    """Windows of successive transitions, arrays of one shape.
-
-    Attributes:
-      last: the slot of the window's last transition.
-      reward: Σ_{i<m} γ^i r_{t+i}.
-      discount: γ^m, or 0 if the last transition led to a terminal state.
-    """
-
-    last: Array
-    reward: Array
-    discount: Array
-
-
-def begun(xp: Any, slots: Array, reward: Array, discount: Array, horizon: Horizon) -> Windows:
+def begun(
+    xp: Any, slots: AnyArray, reward: AnyArray, discount: AnyArray, horizon: Horizon
+) -> Windows[AnyArray]:
     """Windows of one transition each; ``reward`` and ``discount`` are the ring's, [size]."""
     return Windows(slots, _clipped(xp, reward[slots], horizon), abs(discount[slots]))
 
 
 def longer(
-    xp: Any, windows: Windows, step: Array, reward: Array, discount: Array, horizon: Horizon
-) -> Windows:
+    xp: Any,
+    windows: Windows[AnyArray],
+    step: AnyArray,
+    reward: AnyArray,
+    discount: AnyArray,
+    horizon: Horizon,
+) -> Windows[AnyArray]:
     """The windows with one transition more, ``step`` slots on; those with step 0 as they are."""
     last = (windows.last + step) % len(reward)
     further = windows.reward + windows.discount * _clipped(xp, reward[last], horizon)
@@ -54,7 +57,7 @@ def longer(
 
 def windows_of(
     slots: np.ndarray, links: np.ndarray, reward: np.ndarray, discount: np.ndarray, horizon: Horizon
-) -> Windows:
+) -> Windows[np.ndarray]:
     """The windows that begin in these slots.
 
     ``links`` has for each slot how many further the next transition of its episode is; 0 if there
@@ -69,6 +72,6 @@ def windows_of(
     return windows
 
 
-def _clipped(xp: Any, reward: Array, horizon: Horizon) -> Array:
+def _clipped(xp: Any, reward: AnyArray, horizon: Horizon) -> AnyArray:
     clip = horizon.reward_clip
     return reward if clip is None else xp.clip(reward, -clip, clip)

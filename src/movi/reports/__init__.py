@@ -5,17 +5,13 @@ sections; ``drawing`` has the figures; ``page`` writes them down. Nothing here i
 a figure is drawn, and nothing at all before a name is used: the help needs none.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from movi.modules import named
 
 if TYPE_CHECKING:
-    from movi.reports.page import draw, write_report
+    from movi.reports.page import draw as draw
+    from movi.reports.page import write_report as write_report
 
 __all__ = ["draw", "write_report"]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in __all__:
-        raise AttributeError(f"module 'movi.reports' has no attribute {name!r}")
-    from movi.reports import page
-
-    return getattr(page, name)
+__getattr__ = named(__name__, {".page": __all__})

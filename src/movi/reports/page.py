@@ -40,7 +40,7 @@ FIGURES = "figures"
 """Directory beside the page that gets the figures' files."""
 
 MOST_PROBLEMS = 20
-"""Of a section that the page names; ``notify`` is told all."""
+"""Problems of a section that the page names; ``notify`` hears of all."""
 
 PAGE_COLOURS = {
     "page": ("#f6f8fa", "#10151b"),
@@ -178,7 +178,7 @@ def write_report(
       references: published curves to lay over those of the same games.
       game: the one that is drawn large.
       formats: in which the figures are written.
-      notify: is told what could not be used.
+      notify: hears of what could not be used.
     """
     directory = Path(directory)
     if out is None:  # a name of ours in a directory that may be others': a link is not followed

@@ -2,8 +2,8 @@
 
 All durations are in agent steps: one decision (four frames on Atari). Nothing is derived in place:
 what a field leaves open (κ, the network's kind) is decided where it is used, so that saving and
-loading a config changes nothing. Each field says whom it belongs to, so that everybody agrees on
-what makes two runs the same, or comparable.
+loading a config changes nothing. Each field says what it belongs to, so that there is one
+answer to what makes two runs the same, or comparable.
 """
 
 import json
@@ -23,7 +23,7 @@ from movi.transitions import ONE_STEP, Horizon
 FORMAT = 3
 
 Owner = Literal["run", "algorithm", "preset", "learning", "evaluation", "files"]
-"""Whom a field of a config belongs to.
+"""What a field of a config belongs to.
 
 run: which one it is; algorithm: shared with no other; preset: the name of where defaults came from;
 learning: shared by an algorithm and its baseline; evaluation: changes what is measured, and nothing
@@ -61,10 +61,10 @@ class Config:
     iteration_steps: int = _setting(5_000, least=1)
     """Agent steps per row of metrics, an "iteration" (paper: 250,000)."""
     save_every: int = _setting(10_000, of="files", least=1)
-    """Agent steps between two writings of the agent's file, at the ends of iterations."""
+    """Agent steps between two saves of the agent's file, at the ends of iterations."""
     checkpoint_every: int = _setting(10_000, of="files", least=0)
     """Agent steps between two checkpoints, from which a run that was stopped goes on exactly; 0 for
-    none. The replay is then kept in files of the run directory."""
+    none. The replay is then in files of the run directory."""
 
     gamma: float = 0.99
     """Discount γ (paper: 0.99)."""
@@ -181,7 +181,7 @@ class Config:
     @property
     def learns_after(self) -> int:
         """Transitions stored when no more than ``learning_starts`` can be sampled."""
-        return self.learning_starts + self.horizon.unripe
+        return self.learning_starts + self.horizon.incomplete
 
     @property
     def iterations(self) -> int:
@@ -269,7 +269,7 @@ class Config:
 OWNERS: Mapping[str, Owner] = {
     own.name: own.metadata.get("of", "learning") for own in fields(Config)
 }
-"""By field."""
+"""The owner of each field."""
 FIELDS = frozenset(OWNERS)
 RESERVED = FIELDS | {"out", "seeds", "trust"}
 """Names that no algorithm's option may have: those of the config, and of the command's own."""

@@ -34,7 +34,7 @@ from movi.runs.files import (
 from movi.runs.sweep import RUNS, SWEEP_FILE, Sweep, read_sweep
 
 MOST_ITERATIONS = 1_000_000
-"""Of a run that is still read: the paper's have 200."""
+"""Iterations of a run that is read at most; the paper's runs have 200."""
 
 State = Literal["finished", "diverged", "unfinished"]
 Score = Literal["training", "greedy"]

@@ -25,7 +25,7 @@ class Variant:
     label: str = ""
     """Tells it from the sweep's other variants; by default the algorithm's name."""
     preset: str | None = None
-    """In place of the sweep's."""
+    """The preset, if it is not the sweep's."""
     options: tuple[tuple[str, Any], ...] = ()
     """The algorithm's options, and fields of the config, that differ from the sweep's, such as
     (("beta", 0.5),)."""

@@ -48,26 +48,18 @@ _PAPER = {
     "reward_clip": 1.0,
 }
 _MINATAR = {
+    **_PAPER,
     "steps": 5_000_000,
-    "num_envs": 1,
     "iteration_steps": 50_000,
-    "save_every": 250_000,
     "checkpoint_every": 50_000,
-    "gamma": 0.99,
     "replay_capacity": 100_000,
     "learning_starts": 5_000,
-    "batch_size": 32,
-    "update_period": 4,
     "sync_period": 1_000,
     "epsilon_warmup": 5_000,
     "epsilon_decay": 100_000,
     "epsilon_final": 0.1,
-    "evaluation_epsilon": 0.001,
     "network": "minatar",
-    "loss": "huber",
-    "optimiser": "rmsprop",
-    "learning_rate": 2.5e-4,
-    "optimiser_epsilon": 1e-5,
+    "reward_clip": None,
 }
 _MINATAR_PUBLISHED = {
     **_MINATAR,
@@ -115,12 +107,7 @@ _SAC = {
     "learning_rate": 3e-4,
     "optimiser_epsilon": 1e-8,
 }
-_SAC_CLEANRL = {
-    **_SAC,
-    "learning_starts": 5_000,
-    "epsilon_warmup": 5_000,
-    "learning_rate": 1e-3,
-}
+_SAC_CLEANRL = {**_SAC, "learning_starts": 5_000, "epsilon_warmup": 5_000, "learning_rate": 1e-3}
 
 
 def _adam(learning_rate: float, optimiser_epsilon: float, loss: str = "huber") -> dict[str, Any]:

@@ -42,7 +42,7 @@ class Cell:
     seeds: tuple[int, ...]
     """One run for each."""
     config: Config
-    """Of the first seed's run."""
+    """The config of the first seed's run."""
     together: int | None = None
     """How many of the seeds one task takes, side by side; None: left to the plan."""
 
@@ -82,9 +82,9 @@ class Sweep:
     cells: tuple[Cell, ...]
     """In the order in which they are run."""
     command: str = ""
-    """What made it."""
+    """The command that made it."""
     version: str = __version__
-    """Of movi, then."""
+    """The version of movi that made it."""
 
     def __post_init__(self) -> None:
         """Checks that every run has a place of its own."""
@@ -103,7 +103,7 @@ class Sweep:
 
     @property
     def runs(self) -> int:
-        """How many there are."""
+        """The number of runs."""
         return sum(len(cell.seeds) for cell in self.cells)
 
     @property

@@ -7,8 +7,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import Positional, UseAppendAction, arg
+from tyro.conf import Positional, arg
 
+from movi.arguments import Trust
 from movi.errors import MissingExtra, UserError, plain
 
 if TYPE_CHECKING:
@@ -26,8 +27,8 @@ class RunSweep:
     out: Annotated[Path | None, arg(metavar="DIR")] = None
     """The sweep's directory, new or empty, or one to continue (default: sweeps/NAME-SCALE)."""
     scale: Literal["quick", "laptop", "paper"] | None = None
-    """Of a sweep by name. quick only shows that everything works: its numbers mean nothing. laptop
-    takes a night on two cores. paper is the protocol in full. See docs/sweeps.md."""
+    """The size of a sweep by name. quick only shows that everything works: its numbers mean
+    nothing. laptop takes a night on two cores. paper is the full protocol. See docs/sweeps.md."""
     workers: Annotated[int | None, arg(metavar="N")] = None
     """Processes at once, the cores divided among them (default: one per core, as memory allows)."""
     ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
@@ -36,9 +37,7 @@ class RunSweep:
     """With --ray: CPUs per task (default: 1)."""
     gpus: Annotated[float | None, arg(metavar="N")] = None
     """With --ray: GPUs per task (default: 0); 0.5 lets two tasks share one."""
-    trust: Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE")] = ()
-    """A module that the id of an environment or the name of an algorithm names (MODULE:NAME) and
-    whose code may run; this option may be repeated. Files alone are not believed."""
+    trust: Trust = ()
     dry_run: bool = False
     """Say what would be done, and do nothing."""
 
@@ -120,11 +119,11 @@ class ShowStatus:
     """Show how the runs of a sweep stand: progress, speed, time left."""
 
     directory: Positional[Annotated[Path, arg(metavar="DIR")]]
-    """Of a sweep, or any directory with runs in it."""
+    """The directory of a sweep, or any directory with runs in it."""
     watch: bool = False
     """Show it again and again, until all runs have ended or you interrupt it."""
     every: Annotated[float, arg(metavar="SECONDS")] = 2.0
-    """With --watch: how often."""
+    """With --watch: the time between two updates."""
 
     def execute(self) -> None:
         """Print the table."""

@@ -12,14 +12,7 @@ from movi.files import check_own_directory, directory_to_write
 from movi.runs.files import CONFIG, ENDED, read_config
 from movi.runs.lock import SWEEP_LOCK, Lock
 from movi.runs.matrix import read_sweep_file
-from movi.runs.sweep import (
-    SWEEP_FILE,
-    Sweep,
-    config_changes,
-    difference,
-    read_sweep,
-    write_sweep,
-)
+from movi.runs.sweep import SWEEP_FILE, Sweep, config_changes, difference, read_sweep, write_sweep
 from movi.sizes import readable, require
 from movi.sweeps.jobs import Job, jobs_of
 from movi.sweeps.local import Listener, ThisMachine
@@ -39,11 +32,9 @@ class Pool(Protocol):
 
     def connected(self) -> AbstractContextManager[None]:
         """Within it, the pool can be used."""
-        ...
 
     def plan(self, sweep: Sweep, needs: tuple[Footprint, ...], jobs: Sequence[Job] | None) -> Plan:
         """How a sweep fits, or what is left of one that has begun; UserError if it does not."""
-        ...
 
     def run(
         self,
@@ -54,7 +45,6 @@ class Pool(Protocol):
         trust: Collection[str],
     ) -> None:
         """Runs the jobs until each has ended."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -209,7 +199,6 @@ class Reporter(Listener):
     """Says how the jobs go, and keeps account of those that failed."""
 
     def __init__(self, directory: Path, count: int, say: Say) -> None:
-        """Of this many jobs."""
         self.failures: list[Failure] = []
         self._directory, self._count, self._say = directory, count, say
         self._ended = 0

@@ -18,7 +18,7 @@ class Job:
     """Some seeds of a cell, trained together."""
 
     index: int
-    """Of the cell in the sweep."""
+    """The number of the cell in the sweep."""
     cell: Cell
     seeds: tuple[int, ...]
 
@@ -31,7 +31,7 @@ class Job:
         return directory / "logs" / self.cell.place(self.seeds[0]).with_suffix(".txt")
 
     def progress(self, directory: Path) -> Path:
-        """How far it is."""
+        """How far its runs are."""
         return self.log(directory).with_suffix(".json")
 
     def discard(self, directory: Path) -> None:
@@ -41,7 +41,6 @@ class Job:
                 shutil.rmtree(run / name, ignore_errors=True)
 
     def __str__(self) -> str:
-        """For people."""
         plural = "seeds" if len(self.seeds) > 1 else "seed"
         return f"{self.cell.env} {self.cell.label}, {plural} {', '.join(map(str, self.seeds))}"
 

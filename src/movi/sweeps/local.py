@@ -6,8 +6,8 @@ import subprocess
 import sys
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Collection, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
@@ -16,15 +16,16 @@ from typing import IO
 from movi.errors import check_count
 from movi.files import open_own, writing
 from movi.runs.sweep import Sweep
-from movi.signals import ASKING, heard
+from movi.signals import handled_by, heard
+from movi.sizes import available_cores
 from movi.sweeps.jobs import Job
-from movi.sweeps.plan import Plan, cores, fitted, shares
+from movi.sweeps.plan import Plan, fitted, shares
 from movi.sweeps.worker import GRACE, INTERRUPTED
 from movi.training.footprint import Footprint
 
 ATTEMPTS = 3
 """How often a job is started whose worker is killed."""
-LOOK = 0.1
+POLL = 0.1
 """Seconds between two looks at the workers."""
 
 
@@ -36,13 +37,13 @@ class _Worker:
 
 
 class Listener:
-    """Is told about jobs; this one ignores it."""
+    """Hears of jobs; this one ignores it all."""
 
     def started(self, job: Job, attempt: int) -> None:
         """A worker has begun."""
 
     def ended(self, job: Job, reason: str) -> None:
-        """No worker will go on with it; the reason is empty if it did all it was to do."""
+        """No worker will continue it; the reason is empty if it was completed."""
 
 
 def start_worker(
@@ -74,8 +75,7 @@ class ThisMachine:
     """Processes at once; None: one for each core, as many as memory allows."""
 
     def __post_init__(self) -> None:
-        """Checks the number."""
-        check_count("workers", 1 if self.workers is None else self.workers, most=1_000)
+        check_count("workers", self.workers, most=1_000)
 
     def connected(self) -> nullcontext[None]:
         """There is nothing to connect to."""
@@ -94,7 +94,7 @@ class ThisMachine:
         trust: Collection[str],
     ) -> None:
         """Runs the jobs, as many at once as there are shares of cores, until each has ended."""
-        slots = shares(cores(), plan.workers)
+        slots = shares(available_cores(), plan.workers)
         waiting, attempts = deque(jobs), dict.fromkeys(jobs, 0)
         free, busy = deque(range(len(slots))), list[_Worker]()
         with stopped_by_signals():
@@ -108,7 +108,7 @@ class ThisMachine:
                         )
                         busy.append(_Worker(job, slot, process))
                         listener.started(job, attempts[job])
-                    time.sleep(LOOK)
+                    time.sleep(POLL)
                     for worker in [w for w in busy if w.process.poll() is not None]:
                         busy.remove(worker)
                         free.append(worker.slot)
@@ -151,17 +151,11 @@ def stop(processes: "Iterable[subprocess.Popen[bytes]]") -> None:
             process.wait()
 
 
-@contextmanager
-def stopped_by_signals() -> Iterator[None]:
+def stopped_by_signals() -> AbstractContextManager[None]:
     """SIGINT and SIGTERM stop a driver, also one whose shell lets it ignore the keyboard."""
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         heard()
         raise KeyboardInterrupt
 
-    before = {number: signal.signal(number, interrupt) for number in ASKING}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    return handled_by(interrupt)

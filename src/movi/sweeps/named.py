@@ -140,7 +140,7 @@ NAMED: Mapping[str, _Named] = {
         OPTIMISERS, _by_scale(BETA_GAMES[:1], BETA_GAMES, GAMES), _by_scale(1, 2, 5), **_ATARI
     ),
 }
-"""By name."""
+"""The sweeps by name."""
 
 
 def named_sweep(name: str, scale: str) -> Sweep:

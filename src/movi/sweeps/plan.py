@@ -1,12 +1,11 @@
 """What a sweep needs, asked before anything is started: memory at once, disk in the end."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from movi.errors import UserError
 from movi.runs.sweep import Sweep
-from movi.sizes import available_memory, readable
+from movi.sizes import available_cores, available_memory, readable
 from movi.sweeps.jobs import Job, jobs_of
 from movi.training.footprint import Footprint
 
@@ -20,9 +19,9 @@ class Plan:
     """A sweep that fits."""
 
     sweep: Sweep
-    """With the seeds that each task takes together."""
+    """Its cells say how many seeds a task takes together."""
     needs: tuple[Footprint, ...]
-    """Of each cell."""
+    """What a run of each cell takes."""
     workers: int
 
     def memory(self, job: Job) -> int:
@@ -38,13 +37,6 @@ class Plan:
         under_way = sorted(len(job.seeds) * self.needs[job.index].disk for job in jobs)
         results = sum(len(job.seeds) * self.needs[job.index].results for job in jobs)
         return sum(under_way[-self.workers :]), results
-
-
-def cores() -> list[int]:
-    """The cores that this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))
 
 
 def shares(available: list[int], workers: int) -> list[list[int]]:
@@ -95,7 +87,7 @@ def fitted(
       memory: bytes; by default what is available.
     """
     memory = available_memory() if memory is None else memory
-    most = workers or len(cores())
+    most = workers or len(available_cores())
     for count in [most] if workers else range(most, 0, -1):
         smaller = within(sweep, needs, memory // count) if jobs is None else sweep
         todo = list(jobs_of(smaller) if jobs is None else jobs)

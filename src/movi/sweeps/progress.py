@@ -1,4 +1,4 @@
-"""How far a job is: a small file that its worker keeps fresh, for ``movi status``.
+"""How far a job is: a small file that its worker keeps up to date, for ``movi status``.
 
 Rows of metrics come once an iteration, which may be an hour; this file comes every few seconds, and
 its age says whether the worker is alive. It decides nothing: results are in the run directories.
@@ -26,15 +26,15 @@ WINDOW = 60.0
 
 
 @dataclass(frozen=True)
-class Sign:
+class ProgressFile:
     """What a progress file says."""
 
     state: str
     """running, stopped or failed."""
     step: int
-    """Agent steps of each run of the job."""
+    """Agent steps that each run of the job has taken."""
     steps_per_second: float | None
-    """Of each run."""
+    """The speed of each run."""
     message: str
     where: str
     """The machine and the process."""
@@ -44,7 +44,6 @@ class Progress:
     """Writes the file while a job is under way."""
 
     def __init__(self, file: Path) -> None:
-        """Nothing happened yet."""
         self._file = file
         self._step, self._state, self._message = 0, "running", ""
         self._seen: deque[tuple[float, int]] = deque()
@@ -60,19 +59,17 @@ class Progress:
         self._state, self._message = "failed", message
 
     def __enter__(self) -> "Progress":
-        """Begins."""
         self._file.parent.mkdir(parents=True, exist_ok=True)
         self._write()
         self._thread.start()
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Ends: the file says how."""
         self._over.set()
         self._thread.join()
         if self._state == "running":
             self._state = "stopped"
-        with suppress(OSError):  # a full disk is the runs' to speak of
+        with suppress(OSError):  # a full disk: the runs themselves report it
             self._write()
 
     def _keep_fresh(self) -> None:
@@ -91,24 +88,24 @@ class Progress:
             (start, first), (end, last) = self._seen[0], self._seen[-1]
             speed = round((last - first) / (end - start), 1) if end > start else None
         where = f"{socket.gethostname()}:{os.getpid()}"
-        _write(self._file, Sign(self._state, self._step, speed, self._message, where))
+        _write(self._file, ProgressFile(self._state, self._step, speed, self._message, where))
 
 
-def _write(file: Path, sign: Sign) -> None:
-    write_aside(file, json.dumps(asdict(sign)) + "\n")
+def _write(file: Path, content: ProgressFile) -> None:
+    write_aside(file, json.dumps(asdict(content)) + "\n")
 
 
 def write_failure(file: Path, message: str) -> None:
     """Says that a job failed whose worker could not say so itself."""
-    sign, _ = read_sign(file)
-    step, where = (sign.step, sign.where) if sign else (0, "")
+    found, _ = read_progress(file)
+    step, where = (found.step, found.where) if found else (0, "")
     file.parent.mkdir(parents=True, exist_ok=True)
-    _write(file, Sign("failed", step, None, message, where))
+    _write(file, ProgressFile("failed", step, None, message, where))
 
 
-def read_sign(file: Path) -> tuple[Sign | None, bool]:
+def read_progress(file: Path) -> tuple[ProgressFile | None, bool]:
     """What a progress file says, None if it cannot be read; and whether it was written lately."""
     try:
-        return read(file, Sign), time.time() - file.stat().st_mtime < STALE
+        return read(file, ProgressFile), time.time() - file.stat().st_mtime < STALE
     except (OSError, UserError):
         return None, False

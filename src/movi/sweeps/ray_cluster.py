@@ -19,10 +19,10 @@ from typing import Any
 from movi.errors import MissingExtra, UserError
 from movi.runs.sweep import Sweep
 from movi.signals import heard
-from movi.sizes import readable
+from movi.sizes import available_cores, readable
 from movi.sweeps.jobs import Job, find_job, jobs_of
 from movi.sweeps.local import (
-    LOOK,
+    POLL,
     Listener,
     died,
     start_worker,
@@ -30,7 +30,7 @@ from movi.sweeps.local import (
     stopped_by_signals,
     why_ended,
 )
-from movi.sweeps.plan import Plan, cores, within
+from movi.sweeps.plan import Plan, within
 from movi.sweeps.worker import GRACE
 from movi.training.footprint import Footprint
 
@@ -49,12 +49,11 @@ class RayCluster:
     address: str
     """Of the cluster; "local" starts one here, bound to this machine alone."""
     cpus: float = 1.0
-    """Per task."""
+    """CPUs per task."""
     gpus: float = 0.0
-    """Per task."""
+    """GPUs per task."""
 
     def __post_init__(self) -> None:
-        """Checks the numbers, and that somebody answers."""
         for name, value in (("cpus", self.cpus), ("gpus", self.gpus)):
             if not 0 <= value < math.inf or (name == "cpus" and value == 0):
                 raise UserError(f"{name}: {value}, expected a number above 0")
@@ -75,7 +74,7 @@ class RayCluster:
             raise MissingExtra("--ray", "ray") from None
         quiet: Any = {"log_to_driver": False, "logging_level": "error"}
         here: Any = {
-            "num_cpus": len(cores()),
+            "num_cpus": len(available_cores()),
             "include_dashboard": False,
             "object_store_memory": 100 * 2**20,
             "_node_ip_address": "127.0.0.1",
@@ -88,7 +87,7 @@ class RayCluster:
         except (ConnectionError, ValueError, RuntimeError) as error:
             reason = " ".join(str(error).split())
             raise UserError(
-                f"ray: {self.address!r} is no cluster that can be joined: {reason}"
+                f"ray: {self.address!r} is not a cluster that can be joined: {reason}"
             ) from None
         try:
             yield
@@ -212,7 +211,7 @@ def work(directory: str, index: int, seed: int, threads: str, trust: tuple[str, 
     process = start_worker(Path(directory), job, threads, trust)
     try:
         while process.poll() is None:
-            time.sleep(LOOK)  # where Ray can interrupt it
+            time.sleep(POLL)  # where Ray can interrupt it
     finally:
         stop([process])
     if died(process):

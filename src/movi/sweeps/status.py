@@ -14,7 +14,7 @@ from movi.runs.finding import directories, is_run
 from movi.runs.lock import SWEEP_LOCK, is_locked
 from movi.runs.sweep import SWEEP_FILE, read_sweep
 from movi.sweeps.jobs import Job, jobs_of
-from movi.sweeps.progress import read_sign
+from movi.sweeps.progress import read_progress
 
 STATES = ("waiting", "running", "interrupted", "finished", "diverged", "failed", "unreadable")
 DEPTH = 4
@@ -51,9 +51,9 @@ class Overview:
     """All runs of a directory."""
 
     title: str
-    """What they are."""
+    """What the runs are."""
     runs: tuple[RunStatus, ...]
-    """In the sweep's order."""
+    """The runs, in the sweep's order."""
     driven: bool | None
     """Whether a `movi sweep` is at work on it; None if it holds no sweep."""
 
@@ -101,7 +101,7 @@ def overview(directory: Path) -> Overview:
 
 def job_status(directory: Path, job: Job) -> Iterator[RunStatus]:
     """The runs of a job, from their directories and its progress file."""
-    sign, fresh = read_sign(job.progress(directory))
+    found, fresh = read_progress(job.progress(directory))
     steps = job.cell.config.steps
     for seed, path in zip(job.seeds, job.runs(directory)):
         about, speed = (job.cell.env, job.cell.label, seed), None
@@ -111,11 +111,11 @@ def job_status(directory: Path, job: Job) -> Iterator[RunStatus]:
             yield RunStatus(*about, "unreadable", 0, steps, message=_from(path, error))
             continue
         if state not in ENDED:
-            if sign is not None and sign.state == "running" and fresh:
-                state, message, speed = "running", "", sign.steps_per_second
-                step = max(step, sign.step)
-            elif sign is not None and sign.state == "failed":
-                state, message = "failed", sign.message
+            if found is not None and found.state == "running" and fresh:
+                state, message, speed = "running", "", found.steps_per_second
+                step = max(step, found.step)
+            elif found is not None and found.state == "failed":
+                state, message = "failed", found.message
             elif state == "running":
                 state, step = "interrupted", max(step, _last_step(path))
             step = min(step, steps)

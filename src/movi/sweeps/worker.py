@@ -3,9 +3,8 @@
 ``python -P -m movi.sweeps.worker DIR CELL SEED CORES [MODULE …]`` takes the seeds of cell number
 CELL that go together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two. The
 modules are those that ids of environments may name (``--trust``). It continues what is unfinished
-and leaves alone what is finished, so it may be started any number of times.
-When the process that started it dies, the standard input closes: the worker saves its state and
-stops.
+and leaves what is finished alone, so it may be started any number of times. When the process that
+started it dies, the standard input closes: the worker saves its state and stops.
 """
 
 import os
@@ -25,10 +24,10 @@ from movi.training.stopping import stopping
 
 FAILED = 1
 INTERRUPTED = 75
-"""Exit statuses: an error, and a state that waits to be continued."""
+"""Exit statuses: an error, and an interruption after which the job can be continued."""
 
 GRACE = 120.0
-"""Seconds to save a state in, before the process is ended anyhow."""
+"""Seconds that a process has to save its state before it is killed."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -40,7 +39,7 @@ def main(arguments: Sequence[str]) -> int:
     with Progress(job.progress(Path(directory))) as progress:
         print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {job} (process {os.getpid()})", flush=True)
         try:
-            patiently(lambda: perform(Path(directory), job, progress, trust))
+            when_free(lambda: perform(Path(directory), job, progress, trust))
         except Interrupted as stop:
             print(f"movi: {stop}", flush=True)
             return INTERRUPTED
@@ -55,8 +54,8 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def patiently(work: Callable[[], None]) -> None:
-    """Does it when the runs are free: a worker before this one may still be saving its state."""
+def when_free(work: Callable[[], None]) -> None:
+    """Retries while the runs are in use: a worker before this one may still save its state."""
     end = time.monotonic() + GRACE + 30
     while True:
         try:
@@ -80,7 +79,7 @@ def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] 
         def announce(self, line: str) -> None:
             print(line, flush=True)
 
-        def tick(self, loop: Loop) -> None:
+        def progress(self, loop: Loop) -> None:
             progress.reach(loop.step)
 
     with stopping() as stop:

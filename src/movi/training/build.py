@@ -27,6 +27,7 @@ from movi.envs.make import make_environment as make_by_id
 from movi.errors import UserError, check_count
 from movi.replay import device, uniform
 from movi.replay.interface import Replay, slack_of
+from movi.replay.ring import require_space
 from movi.runs.config import Config
 from movi.schedules import Constant, Schedule
 from movi.sizes import readable, require
@@ -44,7 +45,7 @@ Networks = nn.Module | Mapping[str, nn.Module]
 
 
 @dataclass(frozen=True)
-class Own:
+class Overrides:
     """What a program gives in place of what a config means; see ``movi.training.train.train``."""
 
     environment: Environment | JaxEnvironment | None = None
@@ -57,11 +58,11 @@ class Own:
 
     @property
     def learner(self) -> bool:
-        """Whether the config alone does not say what learns."""
+        """Whether the config alone does not describe the learner."""
         return (self.network, self.optimiser, self.algorithm) != (None, None, None)
 
     def is_fused(self, config: Config) -> bool:
-        """Whether a run is compiled end to end: on a JAX-native environment, and nothing hosted."""
+        """Whether a run is compiled end to end: a JAX-native environment, and nothing hosted."""
         if self.environment is not None:
             return isinstance(self.environment, JaxEnvironment)
         return self.make_environment is None and self.replay is None and is_gymnax(config.env)
@@ -96,8 +97,8 @@ def network_spec(config: Config, spaces: Spaces) -> NetworkSpec:
 
 
 @dataclass(frozen=True)
-class Trained:
-    """What is trained: a method, its networks and the learner of both."""
+class ConfiguredLearner:
+    """What a config trains: a method, its networks and the learner of both."""
 
     method: Method
     networks: Mapping[str, nn.Module]
@@ -134,15 +135,15 @@ class Trained:
         return Named(config.algorithm, config.options.to_json())
 
 
-def trained(
+def configured_learner(
     config: Config,
     spaces: Spaces,
     network: Networks | None = None,
     optimiser: optax.GradientTransformation | None = None,
-) -> Trained:
-    """What a config means for these spaces, but for what is one's own.
+) -> ConfiguredLearner:
+    """What a config trains on these spaces, with a network or an optimiser of one's own.
 
-    The same object again for configs that differ only in what no learner depends on.
+    Configs that differ only in what no learner depends on share one object.
     """
     check_actions(config, config.options.method(config.loss, None), spaces)
     settings = _Settings(
@@ -155,7 +156,7 @@ def trained(
         config.beta_of,
     )
     own = tuple(network.items()) if isinstance(network, Mapping) else network
-    return _trained(settings, spaces, own, optimiser)
+    return _configured(settings, spaces, own, optimiser)
 
 
 class _Settings(NamedTuple):
@@ -171,12 +172,12 @@ class _Settings(NamedTuple):
 
 
 @shared
-def _trained(
+def _configured(
     settings: _Settings,
     spaces: Spaces,
     own: nn.Module | tuple[tuple[str, nn.Module], ...] | None,
     optimiser: optax.GradientTransformation | None,
-) -> Trained:
+) -> ConfiguredLearner:
     method = settings.options.method(settings.loss, settings.reward_clip)
     network: Networks | None = dict(own) if isinstance(own, tuple) else own
     if settings.spec is not None:
@@ -198,7 +199,7 @@ def _trained(
         spaces,
         beta=settings.beta or Constant(0.0),
     )
-    return Trained(method, networks, settings.spec, spaces, learner)
+    return ConfiguredLearner(method, networks, settings.spec, spaces, learner)
 
 
 def check_actions(config: Config, method: Method, spaces: Spaces) -> None:
@@ -220,7 +221,7 @@ def _optimisers(
     return {network: make_optimiser(name, own, epsilon) for network, own in rates.items()}
 
 
-def check_batch(config: Config, what: Trained) -> None:
+def check_batch(config: Config, what: ConfiguredLearner) -> None:
     """Raises at once if a minibatch cannot fit: both observations of each transition, as floats.
 
     A target on n atoms or quantiles is computed by n × n numbers.
@@ -237,7 +238,7 @@ def check_batch(config: Config, what: Trained) -> None:
 def built(
     configs: Sequence[Config],
     runs: Sequence[Path],
-    own: Own,
+    overrides: Overrides,
     watcher: Watcher,
     *,
     vectorised: bool,
@@ -247,29 +248,29 @@ def built(
     Args:
       configs: one for each seed; the host loop has one.
       runs: their directories; empty if nothing is written.
-      own: what a program gives.
-      watcher: is told how large the replay will be.
+      overrides: what a program gives.
+      watcher: hears how large the replay will be.
       vectorised: map the seeds of the fused loop inside one program.
     """
-    if own.is_fused(configs[0]):
-        yield _fused(configs, runs, own, watcher, vectorised)
+    if overrides.is_fused(configs[0]):
+        yield _fused(configs, runs, overrides, watcher, vectorised)
         return
-    environment = own.environment
-    make = own.make_environment
+    environment = overrides.environment
+    make = overrides.make_environment
     if make is None and environment is None:
-        make = lambda n: make_by_id(configs[0].env, n, trust=own.trust)  # noqa: E731
+        make = lambda n: make_by_id(configs[0].env, n, trust=overrides.trust)  # noqa: E731
     if environment is None:
         assert make is not None
         environment = make(configs[0].num_envs)
     assert not isinstance(environment, JaxEnvironment)
     with closing(environment):
-        yield _hosted(configs[0], runs[0] if runs else None, own, watcher, environment, make)
+        yield _hosted(configs[0], runs[0] if runs else None, overrides, watcher, environment, make)
 
 
 def _hosted(
     config: Config,
     run: Path | None,
-    own: Own,
+    overrides: Overrides,
     watcher: Watcher,
     environment: Environment,
     make_environment: Callable[[int], Environment] | None,
@@ -282,17 +283,20 @@ def _hosted(
         )
     files = run / REPLAY if run is not None and config.checkpoint_every else None
     if files is not None:
-        check_keepable(environment, own.replay)
-    if own.replay is not None and getattr(own.replay, "horizon", ONE_STEP) != config.horizon:
+        check_keepable(environment, overrides.replay)
+    if (
+        overrides.replay is not None
+        and getattr(overrides.replay, "horizon", ONE_STEP) != config.horizon
+    ):
         raise UserError(f"replay: expected one with the config's horizon, {config.horizon}")
-    what = trained(config, environment.spaces, own.network, own.optimiser)
+    what = configured_learner(config, environment.spaces, overrides.network, overrides.optimiser)
     check_batch(config, what)
-    if own.replay is None:
+    if overrides.replay is None:
         check_replay(config, environment, files, watcher)
 
     def make_replay(slack: int | None) -> Replay:
-        if own.replay is not None:
-            return own.replay
+        if overrides.replay is not None:
+            return overrides.replay
         return new_replay(config, environment, files, slack)
 
     loop = HostLoop(config, environment, what.learner, make_replay)
@@ -308,27 +312,28 @@ def _hosted(
 def _fused(
     configs: Sequence[Config],
     runs: Sequence[Path],
-    own: Own,
+    overrides: Overrides,
     watcher: Watcher,
     vectorised: bool,
 ) -> Built:
-    config, seeds = configs[0], [own_config.seed for own_config in configs]
+    config, seeds = configs[0], [one.seed for one in configs]
     check_count("num_envs", config.num_envs, most=MOST)
-    environment = own.environment or make_gymnax(config.env)
+    environment = overrides.environment or make_gymnax(config.env)
     assert isinstance(environment, JaxEnvironment)
     spaces = environment.spaces
-    what = trained(config, spaces, own.network, own.optimiser)
+    what = configured_learner(config, spaces, overrides.network, overrides.optimiser)
     check_batch(config, what)
-    capacity, row = config.replay_capacity, device.packed_space(spaces.observation)
+    capacity = config.replay_capacity
     size = len(seeds) * capacity * device.bytes_per_transition(spaces.observation, spaces.action)
     times = f", {len(seeds)} times" if len(seeds) > 1 else ""
     watcher.announce(f"replay of {capacity:,} transitions{times}: {readable(size)}")
     files = [run / REPLAY for run in runs if config.checkpoint_every]
     loop = FusedLoop(config, environment, what.learner, seeds, files, vectorised=vectorised)
     if files:
-        slack = slack_of(capacity, config.checkpoint_every)
-        count = len(seeds)
-        uniform.require(count * capacity, row, count * slack, files[0], action=spaces.action)
+        slots = len(seeds) * capacity, len(seeds) * slack_of(capacity, config.checkpoint_every)
+        row, action = device.packed_space(spaces.observation), spaces.action
+        on_disk = uniform.bytes_of(slots[0], row, slots[1], mapped=True, action=action)
+        require_space(slots[0], on_disk, files[0])
 
     @cache  # compiled once, for all evaluations of a run
     def hosted(n: int) -> HostedEnvironment:

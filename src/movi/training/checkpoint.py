@@ -41,7 +41,6 @@ class Checkpoints:
     """The checkpoints of a run directory."""
 
     def __init__(self, run: Path) -> None:
-        """Those in ``run/checkpoint``, if there are any."""
         self.path = run / DIRECTORY
 
     def steps(self) -> list[int]:

@@ -7,18 +7,19 @@ user's is a ``UserError``.
 import re
 import time
 from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import dataclass, field, fields, make_dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import tyro
-from tyro.conf import Positional, UseAppendAction, arg
+from tyro.conf import Positional, arg
 
 from movi.agents.options import Options
 from movi.agents.registry import find, known, names
-from movi.arguments import value_of
-from movi.errors import UserError, check_count, check_seed
+from movi.arguments import Trust, value_of
+from movi.errors import UserError, check_count, check_fraction, check_seed
 from movi.modules import module_of
 from movi.reading import checked
 from movi.runs.config import Config
@@ -29,8 +30,6 @@ MOST_EPISODES = 1_000_000
 
 if TYPE_CHECKING:
     from movi.agents.agent import Agent
-
-Trust = Annotated[tuple[str, ...], UseAppendAction, arg(metavar="MODULE")]
 
 
 @dataclass(frozen=True)
@@ -47,7 +46,7 @@ class Train(Config):
     """The run directory: new or empty, or that of the same run, which goes on. None:
     runs/ENV-ALGORITHM-PRESET-SEED."""
     seeds: int = 1
-    """Runs, with the seeds from --seed on: side by side on JAX-native environments
+    """The number of runs, with seeds from --seed on: side by side on JAX-native environments
     (MinAtar/…, gymnax/…), one after the other elsewhere. Each has its own run directory, with --out
     OUT/seed-SEED."""
 
@@ -74,9 +73,7 @@ class Train(Config):
     def execute(self) -> None:
         """Train, and say where the agent is."""
         config = Config(**{field.name: getattr(self, field.name) for field in fields(Config)})
-
         check_count("seeds", self.seeds, most=MOST_SEEDS)
-
         seeds = [config.seed + i for i in range(self.seeds)]
         trust = module_of(config.env, "env"), module_of(config.algorithm, "algorithm")
         _train(config, seeds, self._outs(config), trust=trust)
@@ -90,7 +87,7 @@ class Train(Config):
 
 @dataclass(frozen=True)
 class Resume:
-    """Go on with a run that was stopped, exactly as if it had not been; or make it longer."""
+    """Continue a run that was stopped, exactly as if it had not been; or make it longer."""
 
     run: Positional[Path]
     """A run directory, or one with those of several seeds (seed-0, seed-1, …)."""
@@ -99,8 +96,6 @@ class Resume:
     checkpoint_every: int | None = None
     """Agent steps between two checkpoints from now on; None: as before."""
     trust: Trust = ()
-    """A module that the environment or the algorithm names (MODULE:NAME) and whose code may run;
-    this option may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Train to the end, and say where the agents are."""
@@ -130,7 +125,7 @@ def _with_options(kind: Any) -> Any:
 
 
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
-    """Trains, begins or goes on; stops with a checkpoint when a signal asks for it."""
+    """Trains new runs or continues them; a signal stops them with a checkpoint."""
     from movi.training.processors import prepare
     from movi.training.progress import progress_bar
     from movi.training.stopping import stopping
@@ -142,10 +137,10 @@ def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[s
         results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop, trust=trust)
     seconds = time.monotonic() - start
     for out, result in zip(outs, results):
-        _tell(out, result, seconds)
+        _print_result(out, result, seconds)
 
 
-def _tell(out: Path, result: Any, seconds: float) -> None:
+def _print_result(out: Path, result: Any, seconds: float) -> None:
     """Prints how a run ended and where its agent is."""
     from movi.agents.agent import AGENT_FILE
 
@@ -171,22 +166,20 @@ class Evaluate:
     run: Positional[Path]
     """A run directory, or an agent's file."""
     episodes: int = 100
-    """How many."""
+    """The number of episodes."""
     epsilon: float | None = None
     """Probability of a random action; None: what the run's config says (Dopamine: 0.001)."""
     seed: int = 0
-    """Of the environments and the random actions."""
+    """Seed of the environments and the random actions."""
     num_envs: int = 10
     """Environments that step together, each with its share of the episodes."""
     trust: Trust = ()
-    """A module that the environment or the algorithm names (MODULE:NAME) and whose code may run;
-    this option may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Play, and print the mean, the standard deviation and each return."""
         check_count("episodes", self.episodes, most=MOST_EPISODES)
         check_count("num_envs", self.num_envs)
-        check_epsilon(0.0 if self.epsilon is None else self.epsilon)
+        check_fraction("epsilon", self.epsilon or 0.0)
         check_seed(self.seed)
         agent, about = _agent(self.run, self.trust)
         env_id = about.env
@@ -194,16 +187,14 @@ class Evaluate:
         from movi.envs.make import make_environment
         from movi.training.evaluation import evaluate as run_evaluate
 
-        environment = make_environment(env_id, min(self.num_envs, self.episodes), trust=self.trust)
-        try:
+        count = min(self.num_envs, self.episodes)
+        with closing(make_environment(env_id, count, trust=self.trust)) as environment:
             if environment.spaces != agent.spaces:
                 raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
             epsilon = about.evaluation_epsilon if self.epsilon is None else self.epsilon
             result = run_evaluate(
                 agent, environment, self.episodes, epsilon=epsilon, seed=self.seed
             )
-        finally:
-            environment.close()
         print(f"episodes            {self.episodes}")
         print(f"mean                {result.mean:.6g}")
         print(f"standard deviation  {result.std:.6g}")
@@ -219,19 +210,17 @@ class Record:
     out: Path
     """The file to write, .mp4."""
     episodes: int = 1
-    """How many, one after the other."""
+    """The number of episodes, one after the other."""
     epsilon: float = 0.0
     """Probability of a random action."""
     seed: int = 0
-    """Of the environment and the random actions."""
+    """Seed of the environment and the random actions."""
     trust: Trust = ()
-    """A module that the environment or the algorithm names (MODULE:NAME) and whose code may run;
-    this option may be repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Play, write the video, and print the returns."""
         check_count("episodes", self.episodes, most=MOST_EPISODES)
-        check_epsilon(self.epsilon)
+        check_fraction("epsilon", self.epsilon)
         check_seed(self.seed)
         agent, about = _agent(self.run, self.trust)
 
@@ -258,8 +247,6 @@ class Export:
     file: Positional[Path]
     """The file to write, .safetensors."""
     trust: Trust = ()
-    """A module that the algorithm names (MODULE:NAME) and whose code may run; this option may be
-    repeated. Files alone are not believed."""
 
     def execute(self) -> None:
         """Write the file."""
@@ -294,13 +281,7 @@ class _About:
     evaluation_epsilon: float = 0.001
 
     def __post_init__(self) -> None:
-        check_epsilon(self.evaluation_epsilon)
-
-
-def check_epsilon(epsilon: float) -> None:
-    """A probability is in [0, 1]."""
-    if not 0 <= epsilon <= 1:
-        raise UserError(f"epsilon: {epsilon}, expected a number in [0, 1]")
+        check_fraction("epsilon", self.evaluation_epsilon)
 
 
 def _algorithm(arguments: Sequence[str]) -> str | None:

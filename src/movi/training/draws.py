@@ -46,7 +46,6 @@ class Draws:
     """
 
     def __init__(self, key: jax.Array, shape: Sequence[int]) -> None:
-        """Draws of uint32 words of this shape."""
         self._size = max(1, min(4096, _WORDS // math.prod(shape)))
         self._start = -1
         self._chunk = np.zeros((0, *shape), np.uint32)

@@ -11,8 +11,8 @@ from movi.errors import Interrupted
 from movi.runs.config import Config
 from movi.runs.files import EVALUATION, Status
 from movi.training.checkpoint import Checkpoints, Saved, newest
+from movi.training.checkpointing import Checkpointer, status_on_error
 from movi.training.evaluation import Evaluation, evaluate
-from movi.training.keeping import Keeper, said_how_it_ended
 from movi.training.loop import Loop, Result, Watcher
 from movi.training.resume import result_of
 from movi.training.run_directory import RunDirectory
@@ -22,21 +22,18 @@ log = logging.getLogger("movi")
 
 
 class Built(NamedTuple):
-    """Everything that a run of some seeds needs.
-
-    Attributes:
-      configs: of each seed's run.
-      loop: of all of them.
-      agent: ``agent(i, step)``, the agent of a seed at a step.
-      make_environment: makes n environments, for evaluations; None for none.
-      made_by: the learner's fingerprint.
-    """
+    """Everything that a run of some seeds needs."""
 
     configs: Sequence[Config]
+    """The config of each seed's run."""
     loop: Loop
+    """The loop of all of them."""
     agent: Callable[[int, int], Agent]
+    """``agent(i, step)``, the agent of a seed at a step."""
     make_environment: Callable[[int], Environment] | None
-    made_by: str
+    """Makes n environments, for evaluations; None for none."""
+    fingerprint: str
+    """The learner's fingerprint."""
 
 
 def drive(
@@ -47,12 +44,12 @@ def drive(
     Args:
       built: what to train.
       directories: one for each seed, or none.
-      watcher: is told about the runs.
+      watcher: hears of the runs.
       stop: asked often; a signal's number makes them stop with a checkpoint and ``Interrupted``.
     """
     runs = _Runs(built, directories, watcher, stop)
     runs.begin()
-    with said_how_it_ended(directories, lambda: built.loop.step, runs.results.__contains__):
+    with status_on_error(directories, lambda: built.loop.step, runs.results.__contains__):
         return runs.finish()
 
 
@@ -99,25 +96,28 @@ class _Runs:
     def finish(self) -> list[Result]:
         """Trains to the end."""
         config, loop = self._configs[0], self._loop
-        keeper = Keeper(
+        checkpointer = Checkpointer(
             self._directories,
             config.checkpoint_every,
             self._stop,
             margin=config.num_envs,
-            room=loop.room,
+            headroom=loop.headroom,
         )
-        keeper.begin(loop.step)
+        checkpointer.begin(loop.step)
 
-        def settled(loop: Loop) -> None:
-            keeper.look(loop.step, loop.step == config.steps, self._content)
+        def on_saveable(loop: Loop) -> None:
+            checkpointer.check(loop.step, loop.step == config.steps, self._content)
+
+        def steps_left(loop: Loop) -> int:
+            return checkpointer.steps_left(loop.step)
 
         while len(self.results) < len(self._configs):
-            told = max(len(rows) for i, rows in enumerate(self._rows) if i not in self.results)
-            until = min(config.steps, (told + 1) * config.iteration_steps)
-            loop.advance(until, self._watcher.tick, settled, lambda loop: keeper.left(loop.step))
+            done = max(len(rows) for i, rows in enumerate(self._rows) if i not in self.results)
+            until = min(config.steps, (done + 1) * config.iteration_steps)
+            loop.advance(until, self._watcher.progress, on_saveable, steps_left)
             for i in range(len(self._configs)):
                 if i not in self.results:
-                    self._tell(i, until)
+                    self._end_iteration(i, until)
         return [self.results[i] for i in range(len(self._configs))]
 
     def _content(self) -> list[Saved]:
@@ -128,8 +128,8 @@ class _Runs:
             contents.append(Saved(arrays, {**state, **more}))
         return contents
 
-    def _tell(self, i: int, until: int) -> None:
-        """A seed's row, and what falls due with it."""
+    def _end_iteration(self, i: int, until: int) -> None:
+        """Writes a seed's row of metrics, and does what is due at the end of an iteration."""
         config = self._configs[i]
         row = self._loop.row(i, until, len(self._rows[i]))
         step = int(row["step"])
@@ -184,13 +184,13 @@ def clipping(row: Mapping[str, Any]) -> str:
     >>> clipping({"iteration": 3, "clipped_q": 0.25})
     'clipped_q: 25.0 % of the probability in iteration 3 was beyond v_min or v_max, expected < 1 %'
     """
-    share = row.get("clipped_q") or 0.0
-    if share <= 0.01:
-        return ""
-    return (
-        f"clipped_q: {100 * share:.1f} % of the probability in iteration {row['iteration']} was "
-        "beyond v_min or v_max, expected < 1 %"
-    )
+    for name, share in row.items():
+        if name.startswith("clipped_") and share is not None and share > 0.01:
+            return (
+                f"{name}: {100 * share:.1f} % of the probability in iteration {row['iteration']} "
+                "was beyond v_min or v_max, expected < 1 %"
+            )
+    return ""
 
 
 def evaluate_config(
@@ -215,5 +215,5 @@ def evaluate_config(
             epsilon=config.evaluation_epsilon,
             seed=config.seed,
             at=at,
-            tick=look,
+            on_step=look,
         )

@@ -49,7 +49,7 @@ def evaluate(
     epsilon: float = 0.001,
     seed: int = 0,
     at: int | None = None,
-    tick: Callable[[int], None] = lambda done: None,
+    on_step: Callable[[int], None] = lambda done: None,
 ) -> Evaluation:
     """Plays whole episodes.
 
@@ -63,7 +63,7 @@ def evaluate(
       epsilon: the probability of a random action.
       seed: of the environments and the random actions.
       at: the agent step, if it is one of several evaluations of a run: each has its own seeds.
-      tick: called after every step with the number of episodes that have ended.
+      on_step: called after every step with the number of episodes that have ended.
     """
     n = environment.num_envs
     share = [episodes // n + (i < episodes % n) for i in range(n)]
@@ -82,6 +82,6 @@ def evaluate(
             if len(played[i]) < share[i]:
                 played[i].append((float(total[i]), int(length[i])))
             total[i], length[i] = 0, 0
-        tick(sum(map(len, played)))
+        on_step(sum(map(len, played)))
     ended = [episode for episodes_of_one in played for episode in episodes_of_one]
     return Evaluation([score for score, _ in ended], [steps for _, steps in ended])

@@ -1,4 +1,4 @@
-"""What a run takes: of memory, and of the disk."""
+"""How much memory and disk a run takes."""
 
 import math
 from dataclasses import dataclass
@@ -32,24 +32,24 @@ def footprint(config: Config, spaces: Spaces) -> Footprint:
     from movi.envs.gymnax_env import is_gymnax
     from movi.replay import device, frames, uniform
     from movi.replay.interface import slack_of
-    from movi.training.build import trained
+    from movi.training.build import configured_learner
 
     space, fused, capacity = spaces.observation, is_gymnax(config.env), config.replay_capacity
-    slack, kept = slack_of(capacity, config.checkpoint_every), config.checkpoint_every > 0
-    room = frames if is_atari(config.env) else uniform
+    slack, in_files = slack_of(capacity, config.checkpoint_every), config.checkpoint_every > 0
+    storage = frames if is_atari(config.env) else uniform
     row = device.packed_space(space) if fused else space
-    n = 1 if fused else config.n_step  # compiled loops keep nothing more for n steps
+    n = 1 if fused else config.n_step  # compiled loops store nothing more for n steps
     own: dict[str, Any] = {"n_step": n, "action": spaces.action}
-    files = room.bytes_of(capacity, row, slack, mapped=True, **own) if kept else 0
+    files = storage.bytes_of(capacity, row, slack, mapped=True, **own) if in_files else 0
     if fused:
         replay = capacity * device.bytes_per_transition(space, spaces.action)
     else:
-        replay = files or room.bytes_of(capacity, space, **own)
-    state = jax.eval_shape(trained(config, spaces).learner.init, jax.random.key(0))
+        replay = files or storage.bytes_of(capacity, space, **own)
+    state = jax.eval_shape(configured_learner(config, spaces).learner.init, jax.random.key(0))
     agent = _bytes(state.online)
     # Two checkpoints and one that is being written.
-    disk = files + agent + 3 * _bytes(state) if kept else agent
-    return Footprint(replay, 0 if kept and not fused else replay, disk, agent, fused)
+    disk = files + agent + 3 * _bytes(state) if in_files else agent
+    return Footprint(replay, 0 if in_files and not fused else replay, disk, agent, fused)
 
 
 def _bytes(tree: Any) -> int:

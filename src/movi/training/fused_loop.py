@@ -1,7 +1,7 @@
 """The fused loop: training in compiled chunks, for one seed or for many side by side.
 
 Between two chunks the host looks at the records, writes metrics and files, draws progress, and can
-be interrupted. What it keeps of a run is the chunks' state (one pytree per seed) and a few sums.
+be interrupted. What it holds of a run is the chunks' state (one pytree per seed) and a few sums.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -23,18 +23,10 @@ from movi.replay.uniform import UniformReplay
 from movi.runs.config import Config
 from movi.sizes import require
 from movi.training.checkpoint import Saved
-from movi.training.fused_step import (
-    FusedState,
-    Keys,
-    Records,
-    keys_of,
-    make_chunk,
-    make_init,
-)
-from movi.training.host_loop import CHECK_PERIOD, beta_of
+from movi.training.fused_step import FusedState, Keys, Records, keys_of, make_chunk, make_init
+from movi.training.host_loop import CHECK_PERIOD
 from movi.training.loop import CHUNK
-from movi.training.run_directory import clean
-from movi.training.scores import Scores
+from movi.training.scores import Scores, metrics_row
 from movi.transitions import Transition
 from movi.trees import arrays_of, tree_of
 
@@ -43,10 +35,9 @@ class SeedRun:
     """One seed's side of the loop: its episodes and its updates' metrics, row by row."""
 
     def __init__(self, config: Config, seed: int, names: Sequence[str]) -> None:
-        """Nothing happened yet."""
         self.config, self.seed = config, seed
         self.scores = Scores(config.num_envs)
-        self.step = 0  # the agent steps that the rows have told of
+        self.step = 0  # agent steps that are in rows already
         self.diverged: int | None = None
         self._names = names
         self._reward = np.zeros(0, np.float32)
@@ -54,7 +45,7 @@ class SeedRun:
         self._metrics = np.zeros((0, len(names)), np.float32)
 
     def add(self, records: Records, diverged_at: int) -> None:
-        """What happened in the agent steps after those already told."""
+        """What happened in the agent steps after those added already."""
         self._reward = np.concatenate([self._reward, records.reward.ravel()])
         self._ended = np.concatenate([self._ended, records.ended.ravel()])
         new = np.stack([records.metrics[name].ravel() for name in self._names], axis=-1)
@@ -68,7 +59,7 @@ class SeedRun:
         return {f"records.{name}": array for name, array in arrays.items()}, state
 
     def restore(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
-        """Goes on from a snapshot."""
+        """Continues from a snapshot."""
         reward, ended, metrics = (arrays[f"records.{n}"] for n in ("reward", "ended", "metrics"))
         count = len(reward)
         if (ended.shape, metrics.shape) != ((count,), (count, len(self._names))):
@@ -96,7 +87,7 @@ class SeedRun:
 
     def row(self, until: int, iteration: int) -> dict[str, Any]:
         """The metrics of the agent steps up to ``until``."""
-        n, first, unripe = self.config.num_envs, self.step, self.config.horizon.unripe
+        n, first, incomplete = self.config.num_envs, self.step, self.config.horizon.incomplete
         count = until - first
         for j, (reward, ended) in enumerate(
             zip(self._reward[:count].tolist(), self._ended[:count].tolist())
@@ -107,26 +98,14 @@ class SeedRun:
         if self.diverged is not None:
             live &= steps < self.diverged
         updated = self._metrics[:count][live].astype(float)
-        means = updated.mean(axis=0) if len(updated) else [None] * len(self._names)
+        means = updated.mean(axis=0).tolist() if len(updated) else [None] * len(self._names)
         self._reward, self._ended = self._reward[count:], self._ended[count:]
         self._metrics = self._metrics[count:]
         self.step = until
-        return clean(
-            {
-                "iteration": iteration,
-                "step": until,
-                **self.scores.take(),
-                **{
-                    name: None if mean is None else float(mean)
-                    for name, mean in zip(self._names, means)
-                },
-                **beta_of(self.config, until),
-                "epsilon": float(self.config.epsilon_of(until)),
-                "updates": self.updates,
-                "syncs": self.syncs,
-                "stored": max(0, min(until, self.config.replay_capacity) - unripe),
-            }
-        )
+        stored = max(0, min(until, self.config.replay_capacity) - incomplete)
+        counts = {"updates": self.updates, "syncs": self.syncs, "stored": stored}
+        named = dict(zip(self._names, means))
+        return metrics_row(self.config, iteration, until, self.scores, named, counts)
 
     def _multiples(self, period: int) -> int:
         """How many multiples of a period there are in (learns_after, step]."""
@@ -134,7 +113,7 @@ class SeedRun:
 
 
 class FusedLoop:
-    """The runs of some seeds in progress; ``advance`` takes them further, in whole ticks."""
+    """The runs of some seeds in progress; ``advance`` continues them, in whole vector steps."""
 
     def __init__(
         self,
@@ -153,7 +132,7 @@ class FusedLoop:
           environment: the environment.
           learner: the learner.
           seeds: one run for each.
-          files: a directory for each, in which its replay is kept; none if it is kept nowhere.
+          files: a directory for each, for its replay's files; none without checkpoints.
           vectorised: map the seeds inside one program, instead of running one program for each.
         """
         spaces = environment.spaces
@@ -164,8 +143,8 @@ class FusedLoop:
         )
         self.config, self.seeds, self._files = config, tuple(seeds), tuple(files)
         self._row, self._action = packed_space(spaces.observation), spaces.action
-        self._kept: list[UniformReplay] = []
-        self.step = self.ticks = 0
+        self._replays: list[UniformReplay] = []  # the rings' copies in files
+        self.step = self.vector_steps = 0
         self._vectorised = vectorised and len(seeds) > 1
         self._size = max(1, CHUNK // config.num_envs)
         self.runs = [SeedRun(config, seed, learner.metrics) for seed in seeds]
@@ -175,11 +154,7 @@ class FusedLoop:
         self.states: list[FusedState] = self._placed(states)
         self._keys: list[Keys] = self._placed(keys)
         self._chunk = make_chunk(
-            config,
-            environment,
-            learner,
-            self._size,
-            len(seeds) if self._vectorised else None,
+            config, environment, learner, self._size, len(seeds) if self._vectorised else None
         )
 
     @property
@@ -194,7 +169,7 @@ class FusedLoop:
         self._open(slack_of(capacity, every), new=True)
 
     def _open(self, slack: int, *, new: bool) -> None:
-        self._kept = [
+        self._replays = [
             UniformReplay(
                 self.config.replay_capacity,
                 self._row,
@@ -206,10 +181,10 @@ class FusedLoop:
             for file in self._files
         ]
 
-    def room(self, moment: Mapping[str, Any]) -> int:
-        """Agent steps until the replays' files lose a moment of theirs."""
-        kept = self._kept[0]
-        return kept.room(moment) + kept.added - self.added
+    def headroom(self, snapshot: Mapping[str, Any]) -> int:
+        """Agent steps until the replays' files overwrite what a snapshot of theirs refers to."""
+        replay = self._replays[0]
+        return replay.headroom(snapshot) + replay.added - self.added
 
     def diverged(self, i: int) -> int | None:
         """The step at which a seed's run diverged, if it did."""
@@ -222,23 +197,19 @@ class FusedLoop:
     def advance(
         self,
         until: int,
-        tick: Callable[["FusedLoop"], None] = lambda loop: None,
-        settled: Callable[["FusedLoop"], None] = lambda loop: None,
-        left: Callable[["FusedLoop"], int] = lambda loop: CHUNK,
+        on_progress: Callable[["FusedLoop"], None] = lambda loop: None,
+        on_saveable: Callable[["FusedLoop"], None] = lambda loop: None,
+        steps_left: Callable[["FusedLoop"], int] = lambda loop: CHUNK,
     ) -> None:
-        """Goes on until every seed has reached agent step ``until``, or all have diverged.
-
-        ``tick`` is called after every chunk, ``settled`` too unless its last tick was cut, where a
-        longer run's is not; ``left`` says how many agent steps the next one may have at most.
-        """
+        """See ``Loop``: chunk by chunk, each of which can be saved unless the run's end cut it."""
         n = self.config.num_envs
         while self.step < until:
-            ticks = -(-(until - self.step) // n)
-            count = max(1, min(self._size, ticks, left(self) // n))
+            rest = -(-(until - self.step) // n)
+            count = max(1, min(self._size, rest, steps_left(self) // n))
             self._take(count)
-            tick(self)
+            on_progress(self)
             if self.added == self.step:
-                settled(self)
+                on_saveable(self)
             if all(run.diverged and run.noticed_at(until) <= self.step for run in self.runs):
                 return
 
@@ -249,30 +220,30 @@ class FusedLoop:
         return jax.tree.map(lambda leaf: leaf[i], self.states[0])
 
     def snapshot(self, i: int) -> Saved:
-        """All that ``restore`` needs of a seed, but for the ring: that goes on in its files.
+        """All that ``restore`` needs of a seed, but for the ring, which is in its files.
 
         Only what was added since the last snapshot is fetched from the device.
         """
-        state, kept = self.state(i), self._kept[i]
-        count = min(self.added - kept.added, self.config.replay_capacity)
+        state, replay = self.state(i), self._replays[i]
+        count = min(self.added - replay.added, self.config.replay_capacity)
         slots = np.arange(self.added - count, self.added) % self.config.replay_capacity
         if count:
-            kept.extend(Transition(*map(np.asarray, _fetched(state.ring, slots))), self.added)
+            replay.extend(Transition(*map(np.asarray, _fetched(state.ring, slots))), self.added)
         arrays, about = self.runs[i].snapshot()
         arrays |= arrays_of(_without_ring(state), "state")
-        moment = {"step": self.step, "ticks": self.ticks, "replay": kept.moment()}
-        return Saved(arrays, {**about, **moment})
+        counters = {"step": self.step, "ticks": self.vector_steps}
+        return Saved(arrays, {**about, **counters, "replay": replay.snapshot()})
 
     def restore(self, saved: Sequence[Saved]) -> None:
-        """Goes on from snapshots of all seeds at the same tick, as if nothing had happened."""
+        """Continues from snapshots of all seeds at the same step, as if it had never stopped."""
         self._open(int(saved[0].state["replay"]["slack"]), new=False)
-        ticks = {int(one.state["ticks"]) for one in saved}
-        if len(ticks) != 1:
-            raise UserError(f"checkpoints of different ticks: {sorted(ticks)}")
-        self.ticks = ticks.pop()
-        self.step = min(self.ticks * self.config.num_envs, self.config.steps)
+        found = {int(one.state["ticks"]) for one in saved}
+        if len(found) != 1:
+            raise UserError(f"checkpoints of different steps: {sorted(found)}")
+        self.vector_steps = found.pop()
+        self.step = min(self.added, self.config.steps)
         restored = []
-        for i, ((own, about), replay) in enumerate(zip(saved, self._kept)):
+        for i, ((own, about), replay) in enumerate(zip(saved, self._replays)):
             replay.restore(about["replay"])
             if replay.added != self.added:
                 raise Damaged(f"replay: {replay.added} transitions, expected {self.added}")
@@ -290,7 +261,7 @@ class FusedLoop:
     @property
     def added(self) -> int:
         """Transitions ever stored, of each seed."""
-        return self.ticks * self.config.num_envs
+        return self.vector_steps * self.config.num_envs
 
     def parameters(self, i: int) -> dict[str, Any]:
         """A copy of the online networks' parameters of a seed."""
@@ -306,11 +277,11 @@ class FusedLoop:
         return [jax.device_put(own, devices[i % len(devices)]) for i, own in enumerate(seeds)]
 
     def _take(self, count: int) -> None:
-        """One chunk of ticks, for every seed."""
-        n = self.config.num_envs
-        ticks = self.ticks + np.arange(self._size, dtype=np.int64)
-        epsilon = limits(self.config.epsilon_of(ticks * n))
-        arguments = epsilon, np.int32(self.ticks), np.int32(count), np.int32(self.config.steps)
+        """One chunk of vector steps, for every seed."""
+        numbers = self.vector_steps + np.arange(self._size, dtype=np.int64)
+        epsilon = limits(self.config.epsilon_of(numbers * self.config.num_envs))
+        counters = map(np.int32, (self.vector_steps, count, self.config.steps))
+        arguments = (epsilon, *counters)
         records = []
         for j, keys in enumerate(self._keys):  # dispatched one after the other, run side by side
             self.states[j], new = self._chunk(self.states[j], keys, *arguments)
@@ -323,8 +294,8 @@ class FusedLoop:
                 run.add(own, int(diverged[0][i]))
             else:
                 run.add(host[i], int(diverged[i]))
-        self.ticks += count
-        self.step = min(self.ticks * n, self.config.steps)
+        self.vector_steps += count
+        self.step = min(self.added, self.config.steps)
 
 
 @jax.jit

@@ -1,7 +1,7 @@
 """One compiled chunk of training: environments, replay, updates and synchronisations in one loop.
 
 The order within an agent step, its gates and its random numbers are the host loop's (see
-``movi.training.host_loop``). JAX-native environments make every step a decision, so what the host
+``movi.training.host_loop``). In JAX-native environments every step is a decision, so what the host
 counts follows from the step k alone:
 
     stored(k)  = min(k, capacity), so that learning means k > learning_starts =: K
@@ -11,11 +11,13 @@ With n-step transitions the newest n − 1 of each environment are not sampled y
 starts that much later: K = ``config.learns_after``.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+from jax import Array
 
 from movi.agents.exploration import Limits, epsilon_greedy, exploring, words_of
 from movi.agents.learner import Learner, LearnerState
@@ -35,23 +37,18 @@ from movi.training.draws import (
 )
 from movi.transitions import Horizon, Transition
 
-Array = Any
-
 
 class FusedState(NamedTuple):
-    """Everything that a seed's run needs to continue from a tick, but its number.
-
-    Attributes:
-      learner: parameters, lagged copies, optimiser states.
-      ring: the replay.
-      environments: the states of the n environments.
-      observation: what they act on next, [n, ...].
-    """
+    """Everything that a seed's run needs to continue after a vector step, but its number."""
 
     learner: LearnerState
+    """Parameters, lagged copies, optimiser states."""
     ring: Transition
+    """The replay."""
     environments: Any
+    """The states of the n environments."""
     observation: Array
+    """What they act on next, [n, ...]."""
 
 
 class Keys(NamedTuple):
@@ -65,26 +62,23 @@ class Keys(NamedTuple):
 
 
 class ChunkDraws(NamedTuple):
-    """The random numbers of a chunk: all at once cost a hundredth of one by one in the loop.
-
-    Attributes:
-      acting: [ticks, n, W].
-      environments: the keys of the environments' steps, [ticks, n].
-      sampling: [updates, M, B], from the first multiple of F after the chunk's beginning on; before
-        learning starts nothing reads them.
-      policy: the policy's key, into which a tick's number is folded where it needs one.
-      learning: the updates' key, into which the agent step is folded.
-    """
+    """The random numbers of a chunk: all at once cost a hundredth of one by one in the loop."""
 
     acting: Array
+    """[T, n, W], for T vector steps."""
     environments: Array
+    """The keys of the environments' steps, [T, n]."""
     sampling: Array
+    """[updates, M, B], from the first multiple of F after the chunk's beginning on; before learning
+    starts nothing reads them."""
     policy: Array
+    """The policy's key, into which a vector step's number is folded where it needs one."""
     learning: Array
+    """The updates' key, into which the agent step is folded."""
 
 
 class Records(NamedTuple):
-    """What happened in each agent step of a chunk, [ticks, n]."""
+    """What happened in each agent step of a chunk, [T, n]."""
 
     reward: Array
     ended: Array
@@ -122,7 +116,7 @@ def _compiled_init(learner: Learner) -> Callable[[Array], LearnerState]:
     return jax.jit(learner.init)
 
 
-class Rhythm(NamedTuple):
+class ChunkConfig(NamedTuple):
     """All of a config that a chunk depends on."""
 
     num_envs: int
@@ -137,38 +131,138 @@ class Rhythm(NamedTuple):
 
 
 def make_chunk(
-    config: Config, environment: JaxEnvironment, learner: Learner, ticks: int, seeds: int | None
-) -> Callable[..., tuple[FusedState, Records]]:
-    """The compiled chunk of a config: see ``_make_chunk``."""
-    rhythm = Rhythm(*(getattr(config, name) for name in Rhythm._fields))
-    return _make_chunk(rhythm, environment, learner, ticks, seeds)
-
-
-@shared
-def _make_chunk(
-    config: Rhythm, environment: JaxEnvironment, learner: Learner, ticks: int, seeds: int | None
+    config: Config, environment: JaxEnvironment, learner: Learner, length: int, seeds: int | None
 ) -> Callable[..., tuple[FusedState, Records]]:
     """``chunk(state, keys, epsilon, first, count, limit) -> (state, records)``, compiled.
 
-    It takes ``count`` ticks, at most ``ticks``, after tick number ``first``; past agent step
+    It takes ``count`` vector steps, at most ``length``, after number ``first``; past agent step
     ``limit`` nothing is learned. The state's buffers are taken over. With ``seeds`` the state, the
     keys and the records have a leading axis of seeds; the counters are common to all.
     """
-    n, space, action = config.num_envs, environment.spaces.observation, environment.spaces.action
-    words_shape = n, words_of(environment.spaces)
-    capacity, starts = config.replay_capacity, config.learns_after
-    horizon = config.horizon
-    period, minibatches = config.update_period, (learner.minibatches, config.batch_size)
-    names = learner.metrics
+    own = ChunkConfig(*(getattr(config, name) for name in ChunkConfig._fields))
+    return _compiled_chunk(own, environment, learner, length, seeds)
 
-    def act(state: FusedState, words: Array, epsilon: Limits, key: Array) -> Array:
-        exploration = exploring(words, epsilon, environment.spaces)
-        return epsilon_greedy(
-            exploration,
-            lambda: learner.act(state.learner, state.observation, key).astype(action.dtype),
+
+@shared
+def _compiled_chunk(*parts: Any) -> Callable[..., tuple[FusedState, Records]]:
+    return jax.jit(_Chunk(*parts).run, donate_argnums=0)
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """The functions of a chunk, on one seed but for ``run``; n, F and K as in the module's text."""
+
+    config: ChunkConfig
+    environment: JaxEnvironment
+    learner: Learner
+    length: int
+    seeds: int | None
+
+    def run(
+        self,
+        state: FusedState,
+        keys: Keys,
+        epsilon: Limits,
+        first: Array,
+        count: Array,
+        limit: Array,
+    ) -> tuple[FusedState, Records]:
+        """The chunk; see ``make_chunk``."""
+        draw, vector_step = self.draw, self.vector_step
+        if self.seeds is not None:
+            # Mapped inside the loop: counters stay common to all seeds, so a gate stays a branch.
+            draw = jax.vmap(draw, in_axes=(0, None))
+            vector_step = jax.vmap(vector_step, in_axes=(0, 0, None, None, None, None))
+        drawn = draw(keys, first)
+        seeds = () if self.seeds is None else (self.seeds,)
+        shape = (self.length, *seeds, self.config.num_envs)
+        empty = Records(
+            jnp.zeros(shape, jnp.float32),
+            jnp.zeros(shape, bool),
+            {name: jnp.zeros(shape, jnp.float32) for name in self.learner.metrics},
         )
 
-    def agent_step(
+        def body(t: Array, carry: tuple[FusedState, Records]) -> tuple[FusedState, Records]:
+            state, records = carry
+            now = Limits(epsilon.ever[t], epsilon.last[t])
+            state, new = vector_step(state, drawn, now, first, t, limit)
+            return state, jax.tree.map(lambda array, value: array.at[t].set(value), records, new)
+
+        return jax.lax.fori_loop(0, count, body, (state, empty))
+
+    def draw(self, keys: Keys, first: Array) -> ChunkDraws:
+        """All random numbers of the chunk."""
+        config, period = self.config, self.config.update_period
+        numbers = first + jnp.arange(self.length, dtype=jnp.int32)
+        first_draw = first * config.num_envs // period - config.learns_after // period
+        draws = self.length * config.num_envs // period + 1
+        words = config.num_envs, words_of(self.environment.spaces)
+        minibatches = self.learner.minibatches, config.batch_size
+        return ChunkDraws(
+            jax.vmap(lambda t: bits(keys.acting, t, words))(numbers),
+            jax.vmap(lambda t: step_keys(keys.environments, t + 1))(numbers),
+            jax.vmap(lambda i: bits(keys.sampling, i, minibatches))(
+                first_draw + jnp.arange(draws, dtype=jnp.int32)
+            ),
+            keys.policy,
+            keys.learning,
+        )
+
+    def vector_step(
+        self,
+        state: FusedState,
+        drawn: ChunkDraws,
+        epsilon: Limits,
+        first: Array,
+        t: Array,
+        limit: Array,
+    ) -> tuple[FusedState, Records]:
+        """Acts in every environment, steps them all, and goes through their transitions."""
+        config, n, period = self.config, self.config.num_envs, self.config.update_period
+        key = jax.random.fold_in(drawn.policy, first + t)
+        actions = self.act(state, drawn.acting[t], epsilon, key)
+        environments, outcome = step_all(
+            self.environment, drawn.environments[t], state.environments, actions
+        )
+        ended = outcome.terminated | outcome.truncated
+        terminal = ended if config.timeouts_are_terminal else outcome.terminated
+        discount = jnp.where(terminal, jnp.float32(0), jnp.float32(config.gamma))
+        new = Transition(
+            observation=state.observation,
+            action=actions,
+            reward=outcome.reward,
+            discount=discount if config.horizon.steps == 1 else device.signed(discount, ended),
+            next_observation=outcome.next_observation,
+        )
+
+        def agent_step(carry: tuple[LearnerState, Transition], i: Array) -> tuple[Any, Any]:
+            one = jax.tree.map(lambda leaf: leaf[i], new)
+            k = (first + t) * n + i + 1
+            row = k // period - first * n // period - 1  # if k is a multiple of F
+            learned, ring, metrics = self.learn(*carry, drawn, row, k, limit, one)
+            return (learned, ring), metrics
+
+        carry = state.learner, state.ring
+        if n == 1:
+            carry, metrics = agent_step(carry, jnp.int32(0))
+            metrics = {name: value[None] for name, value in metrics.items()}
+        else:
+            carry, metrics = jax.lax.scan(agent_step, carry, jnp.arange(n, dtype=jnp.int32))
+        return (
+            FusedState(*carry, environments, outcome.observation),
+            Records(outcome.reward, ended, metrics),
+        )
+
+    def act(self, state: FusedState, words: Array, epsilon: Limits, key: Array) -> Array:
+        """The actions of all environments."""
+        spaces, learner = self.environment.spaces, self.learner
+        return epsilon_greedy(
+            exploring(words, epsilon, spaces),
+            lambda: learner.act(state.learner, state.observation, key).astype(spaces.action.dtype),
+        )
+
+    def learn(
+        self,
         learned: LearnerState,
         ring: Transition,
         drawn: ChunkDraws,
@@ -178,106 +272,21 @@ def _make_chunk(
         new: Transition,
     ) -> tuple[LearnerState, Transition, dict[str, Array]]:
         """Store, update if due (by this row of random numbers), synchronise if due."""
-        ring = device.add(ring, (k - 1) % capacity, new, space)
-        learning = (k > starts) & (k <= limit)
+        config, learner, space = self.config, self.learner, self.environment.spaces.observation
+        ring = device.add(ring, (k - 1) % config.replay_capacity, new, space)
+        learning = (k > config.learns_after) & (k <= limit)
 
         def update(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
-            batches = device.sample(ring, k, drawn.sampling[row], space, horizon)
+            batches = device.sample(ring, k, drawn.sampling[row], space, config.horizon)
             return learner.update(state, batches, k, jax.random.fold_in(drawn.learning, k))
 
         def wait(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
-            return state, {name: jnp.float32(0) for name in names}
+            return state, {name: jnp.float32(0) for name in learner.metrics}
 
-        learned, metrics = jax.lax.cond(learning & (k % period == 0), update, wait, learned)
+        learned, metrics = jax.lax.cond(
+            learning & (k % config.update_period == 0), update, wait, learned
+        )
         learned = jax.lax.cond(
             learning & (k % config.sync_period == 0), learner.sync, lambda state: state, learned
         )
         return learned, ring, metrics
-
-    def draw_chunk(keys: Keys, first: Array) -> ChunkDraws:
-        numbers = first + jnp.arange(ticks, dtype=jnp.int32)
-        first_draw = first * n // period - starts // period
-        draws = first_draw + jnp.arange(ticks * n // period + 1, dtype=jnp.int32)
-        return ChunkDraws(
-            jax.vmap(lambda tick: bits(keys.acting, tick, words_shape))(numbers),
-            jax.vmap(lambda tick: step_keys(keys.environments, tick + 1))(numbers),
-            jax.vmap(lambda draw: bits(keys.sampling, draw, minibatches))(draws),
-            keys.policy,
-            keys.learning,
-        )
-
-    def take_tick(
-        state: FusedState,
-        drawn: ChunkDraws,
-        epsilon: Limits,
-        first: Array,
-        t: Array,
-        limit: Array,
-    ) -> tuple[FusedState, Records]:
-        """Decides for every environment, steps them all, and goes through their transitions."""
-        key = jax.random.fold_in(drawn.policy, first + t)
-        actions = act(state, drawn.acting[t], epsilon, key)
-        environments, outcome = step_all(
-            environment, drawn.environments[t], state.environments, actions
-        )
-        ended = outcome.terminated | outcome.truncated
-        terminal = ended if config.timeouts_are_terminal else outcome.terminated
-        discount = jnp.where(terminal, jnp.float32(0), jnp.float32(config.gamma))
-        new = Transition(
-            observation=state.observation,
-            action=actions,
-            reward=outcome.reward,
-            discount=discount if horizon.steps == 1 else device.signed(discount, ended),
-            next_observation=outcome.next_observation,
-        )
-
-        def go_through(carry: tuple[LearnerState, Transition], i: Array) -> tuple[Any, Any]:
-            one = jax.tree.map(lambda leaf: leaf[i], new)
-            k = (first + t) * n + i + 1
-            row = k // period - first * n // period - 1  # if k is a multiple of F
-            learned, ring, metrics = agent_step(*carry, drawn, row, k, limit, one)
-            return (learned, ring), metrics
-
-        carry = state.learner, state.ring
-        if n == 1:
-            carry, metrics = go_through(carry, jnp.int32(0))
-            metrics = {name: value[None] for name, value in metrics.items()}
-        else:
-            carry, metrics = jax.lax.scan(go_through, carry, jnp.arange(n, dtype=jnp.int32))
-        return (
-            FusedState(*carry, environments, outcome.observation),
-            Records(outcome.reward, ended, metrics),
-        )
-
-    # The seeds are mapped inside the loop: counters stay common, so that a gate stays a branch.
-    take_all, draw_all = take_tick, draw_chunk
-    if seeds is not None:
-        take_all = jax.vmap(take_tick, in_axes=(0, 0, None, None, None, None))
-        draw_all = jax.vmap(draw_chunk, in_axes=(0, None))
-    leading: Sequence[int] = () if seeds is None else (seeds,)
-
-    def chunk(
-        state: FusedState,
-        keys: Keys,
-        epsilon: Limits,
-        first: Array,
-        count: Array,
-        limit: Array,
-    ) -> tuple[FusedState, Records]:
-        drawn = draw_all(keys, first)
-        shape = (ticks, *leading, n)
-        empty = Records(
-            jnp.zeros(shape, jnp.float32),
-            jnp.zeros(shape, bool),
-            {name: jnp.zeros(shape, jnp.float32) for name in names},
-        )
-
-        def body(t: Array, carry: tuple[FusedState, Records]) -> tuple[FusedState, Records]:
-            state, records = carry
-            now = Limits(epsilon.ever[t], epsilon.last[t])
-            state, new = take_all(state, drawn, now, first, t, limit)
-            return state, jax.tree.map(lambda array, value: array.at[t].set(value), records, new)
-
-        return jax.lax.fori_loop(0, count, body, (state, empty))
-
-    return jax.jit(chunk, donate_argnums=0)

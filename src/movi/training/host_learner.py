@@ -54,14 +54,14 @@ def _compiled(learner: Learner) -> _Compiled:
         }
         return _Carry(state, means, updates)
 
-    def act(state: LearnerState, keys: _Keys, observation: Any, tick: Any) -> jax.Array:
-        return learner.act(state, observation, jax.random.fold_in(keys.policy, tick))
+    def act(state: LearnerState, keys: _Keys, observation: Any, number: Any) -> jax.Array:
+        return learner.act(state, observation, jax.random.fold_in(keys.policy, number))
 
     def update_and_act(
-        carry: _Carry, keys: _Keys, batches: Transition, step: Any, observation: Any, tick: Any
+        carry: _Carry, keys: _Keys, batches: Transition, step: Any, observation: Any, number: Any
     ) -> tuple[_Carry, jax.Array]:
         carry = update(carry, keys, batches, step)
-        return carry, act(carry.state, keys, observation, tick)
+        return carry, act(carry.state, keys, observation, number)
 
     options = library_takes("products")
     return _Compiled(
@@ -81,7 +81,6 @@ class HostLearner:
     """
 
     def __init__(self, learner: Learner, seed: int) -> None:
-        """Initialises the learner's state, by the run's seed."""
         self._run = _compiled(learner)
         self._keys = _Keys(key_of(seed, LEARNING), key_of(seed, POLICY))
         state = self._run.init(key_of(seed, INITIALISATION))
@@ -109,9 +108,9 @@ class HostLearner:
         self._flush()
         self._carry = self._carry._replace(state=self._run.sync(self._carry.state))
 
-    def act(self, observation: np.ndarray, tick: int) -> np.ndarray:
-        """The policy's actions at a tick."""
-        number = np.int32(tick)
+    def act(self, observation: np.ndarray, vector_step: int) -> np.ndarray:
+        """The policy's actions at the vector step of this number."""
+        number = np.int32(vector_step)
         if self._pending is None:
             return np.asarray(self._run.act(self._carry.state, self._keys, observation, number))
         batches, step = self._pending
@@ -149,7 +148,7 @@ class HostLearner:
         return arrays
 
     def restore(self, arrays: Mapping[str, np.ndarray], spaces: Spaces, m: tuple[int, int]) -> None:
-        """Goes on from a snapshot, with minibatches of m transitions."""
+        """Continues from a snapshot, with minibatches of m transitions."""
         carry = tree_of(self._carry, arrays, "learner")
         pending = None
         if "pending.step" in arrays:

@@ -7,8 +7,8 @@ The order within an agent step k and its gates are Dopamine's (and Algorithm 1's
     update due:       stored > learning_starts and k mod F = 0
     synchronise due:  stored > learning_starts and k mod C = 0
 
-k counts the transitions of all environments, so n environments that step together are n agent
-steps, gone through one after the other: updates and synchronisations per agent step are the same
+k counts the transitions of all environments: a *vector step*, one step of all n of them, is n agent
+steps, gone through one after the other. So updates and synchronisations per agent step are the same
 whatever n is.
 """
 
@@ -20,30 +20,24 @@ import numpy as np
 from movi.agents.exploration import epsilon_greedy, exploring, limits, words_of
 from movi.agents.learner import Learner
 from movi.envs.interface import Environment, Outcome, is_restorable
-from movi.replay.interface import Replay, is_kept
+from movi.replay.interface import Replay, can_be_checkpointed
 from movi.runs.config import Config
 from movi.training.checkpoint import Saved
 from movi.training.draws import ACTING, SAMPLING, Draws, env_seeds, key_of
 from movi.training.host_learner import HostLearner
 from movi.training.loop import CHUNK
-from movi.training.run_directory import clean
-from movi.training.scores import Scores
+from movi.training.scores import Scores, metrics_row
 from movi.transitions import Transition
 
 CHECK_PERIOD = 1_000  # agent steps between two looks at whether the values are still finite
 
 
-def beta_of(config: Config, step: int) -> dict[str, float]:
-    """β at a step, for a row of metrics; nothing of an algorithm without."""
-    schedule = config.beta_of
-    return {} if schedule is None else {"beta": float(schedule(step))}
-
-
-_COUNTERS = ("step", "ticks", "updates", "syncs")
+_COUNTERS = {"step": "step", "ticks": "vector_steps", "updates": "updates", "syncs": "syncs"}
+"""The counters, by their names in a checkpoint."""
 
 
 class HostLoop:
-    """A run in progress; ``advance`` takes it further."""
+    """A run in progress; ``advance`` continues it."""
 
     def __init__(
         self,
@@ -54,13 +48,13 @@ class HostLoop:
     ) -> None:
         """Resets the environments and initialises the learner, by the config's seed.
 
-        ``make_replay(slack)`` gives a new replay (None), or opens the files of one that have this
-        slack.
+        ``make_replay(slack)`` opens the files of a replay with this slack; with None it makes a new
+        one.
         """
         self.config, self.environment, self._make_replay = config, environment, make_replay
         self.learner = HostLearner(learner, config.seed)
         self.scores = Scores(environment.num_envs)
-        self.step = self.ticks = self.updates = self.syncs = 0
+        self.step = self.vector_steps = self.updates = self.syncs = 0
         self._minibatches = learner.minibatches
         self._epsilon = config.epsilon_of
         self._acting = Draws(
@@ -70,7 +64,7 @@ class HostLoop:
             key_of(config.seed, SAMPLING), (learner.minibatches, config.batch_size)
         )
         self._observation = environment.reset(env_seeds(config.seed, environment.num_envs))
-        self._waiting: list[int] = []  # environments whose last transition is not gone through yet
+        self._waiting: list[int] = []  # environments whose last transition is yet to be processed
         self._outcome: Outcome | None = None
         self._before = self._observation
         self._actions = np.zeros(environment.num_envs, np.int64)
@@ -82,26 +76,22 @@ class HostLoop:
     def advance(
         self,
         until: int,
-        tick: Callable[["HostLoop"], None] = lambda loop: None,
-        settled: Callable[["HostLoop"], None] = lambda loop: None,
-        left: Callable[["HostLoop"], int] = lambda loop: CHUNK,
+        on_progress: Callable[["HostLoop"], None] = lambda loop: None,
+        on_saveable: Callable[["HostLoop"], None] = lambda loop: None,
+        steps_left: Callable[["HostLoop"], int] = lambda loop: CHUNK,
     ) -> None:
-        """Goes on to agent step ``until``, or until the run is seen to have diverged.
-
-        ``tick`` is called after every step of the environments, ``settled`` whenever all their
-        transitions have been gone through: only then is there something to ``snapshot``.
-        """
-        del left  # there is a settled moment at every step of the environments
+        """See ``Loop``: vector step by vector step, each of which can be saved when it is over."""
+        del steps_left
         while self.step < until:
             if not self._waiting:
-                settled(self)
-                self._tick()
-                tick(self)
+                on_saveable(self)
+                self._step_environments()
+                on_progress(self)
             self._transition(self._waiting.pop())
             if self.step % CHECK_PERIOD == 0 and self.learner.diverged_at():
                 return
         if not self._waiting:
-            settled(self)
+            on_saveable(self)
 
     def diverged(self, i: int = 0) -> int | None:
         """The step at which the run diverged, if it did."""
@@ -109,48 +99,38 @@ class HostLoop:
 
     def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
         """The metrics since the last row."""
-        return clean(
-            {
-                "iteration": iteration,
-                "step": self.step,
-                **self.scores.take(),
-                **self.learner.take_means(),
-                **beta_of(self.config, self.step),
-                "epsilon": self.epsilon(),
-                "updates": self.updates,
-                "syncs": self.syncs,
-                "stored": len(self.replay),
-            }
-        )
+        counts = {"updates": self.updates, "syncs": self.syncs, "stored": len(self.replay)}
+        means = self.learner.take_means()
+        return metrics_row(self.config, iteration, self.step, self.scores, means, counts)
 
     def parameters(self, i: int = 0) -> dict[str, Any]:
         """A copy of the online networks' parameters."""
         return self.learner.parameters()
 
-    def room(self, moment: Mapping[str, Any]) -> int:
-        """Agent steps until the replay's files lose a moment of theirs."""
-        assert is_kept(self.replay)
-        return self.replay.room(moment)
+    def headroom(self, snapshot: Mapping[str, Any]) -> int:
+        """Agent steps until the replay's files overwrite what a snapshot of theirs refers to."""
+        assert can_be_checkpointed(self.replay)
+        return self.replay.headroom(snapshot)
 
     def snapshot(self, i: int = 0) -> Saved:
-        """All that ``restore`` needs, at a settled moment."""
+        """All that ``restore`` needs; between two vector steps only."""
         assert is_restorable(self.environment)
-        assert is_kept(self.replay)
+        assert can_be_checkpointed(self.replay)
         environment = self.environment.snapshot()
         arrays = {
             **self.learner.snapshot(),
             **{f"environment.{name}": array for name, array in environment.items()},
         }
-        counters = {name: getattr(self, name) for name in _COUNTERS}
-        scores, replay = self.scores.snapshot(), self.replay.moment()
+        counters = {name: getattr(self, own) for name, own in _COUNTERS.items()}
+        scores, replay = self.scores.snapshot(), self.replay.snapshot()
         return Saved(arrays, {**counters, "scores": scores, "replay": replay})
 
     def restore(self, saved: Sequence[Saved]) -> None:
-        """Goes on from a snapshot, as if nothing had happened."""
+        """Continues from a snapshot, exactly as if it had never stopped."""
         ((arrays, state),) = saved
         assert is_restorable(self.environment)
         self.replay = self._make_replay(int(state["replay"]["slack"]))
-        assert is_kept(self.replay)
+        assert can_be_checkpointed(self.replay)
         self.replay.restore(state["replay"])
         m = self._minibatches, self.config.batch_size
         self.learner.restore(arrays, self.environment.spaces, m)
@@ -159,30 +139,28 @@ class HostLoop:
             {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
         )
         self.scores.restore(state["scores"])
-        for name in _COUNTERS:
-            setattr(self, name, int(state[name]))
+        for name, own in _COUNTERS.items():
+            setattr(self, own, int(state[name]))
         self._waiting = []
 
-    def epsilon(self) -> float:
-        """ε at this step."""
-        return float(self._epsilon(self.step))
-
-    def _tick(self) -> None:
-        """Decides for every environment and steps them all."""
+    def _step_environments(self) -> None:
+        """One vector step: acts in every environment."""
         self._before = self._observation
         self._actions = self._act()
         self._outcome = self.environment.step(self._actions)
         self._observation = self._outcome.observation
         self._waiting = np.flatnonzero(self._outcome.valid)[::-1].tolist()
-        self.ticks += 1
+        self.vector_steps += 1
 
     def _act(self) -> np.ndarray:
         """The policy's actions, or random ones where the environments explore."""
-        words, spaces = self._acting(self.ticks), self.environment.spaces
-        exploration = exploring(words, limits(self.epsilon()), spaces)
-        if exploration.everywhere():
+        words, spaces = self._acting(self.vector_steps), self.environment.spaces
+        exploration = exploring(words, limits(float(self._epsilon(self.step))), spaces)
+        if exploration.where.all():
             self.learner.start()  # no action waits for this update: it runs beside the environments
-        return epsilon_greedy(exploration, lambda: self.learner.act(self._observation, self.ticks))
+        return epsilon_greedy(
+            exploration, lambda: self.learner.act(self._observation, self.vector_steps)
+        )
 
     def _transition(self, i: int) -> None:
         """One agent step, with the transition of environment i."""

@@ -9,7 +9,7 @@ import contextlib
 import os
 
 from movi.envs.gymnax_env import is_gymnax
-from movi.sizes import usable_cores
+from movi.sizes import available_cores
 
 
 def prepare(env_id: str, programs: int) -> None:
@@ -29,4 +29,4 @@ def prepare_fused(programs: int) -> None:
     os.environ.setdefault("NPROC", "1")
     if "JAX_NUM_CPU_DEVICES" not in os.environ:
         with contextlib.suppress(RuntimeError):  # JAX has started
-            jax.config.update("jax_num_cpu_devices", max(1, min(programs, usable_cores())))
+            jax.config.update("jax_num_cpu_devices", max(1, min(programs, len(available_cores()))))

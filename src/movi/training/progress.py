@@ -20,7 +20,7 @@ class _Bar(Watcher):
     def announce(self, line: str) -> None:
         self._progress.console.print(line, style="dim", markup=False)
 
-    def tick(self, loop: Loop) -> None:
+    def progress(self, loop: Loop) -> None:
         now = time.monotonic()
         if now < self._next:
             return

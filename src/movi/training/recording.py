@@ -64,12 +64,7 @@ def record(
 
 
 def _play(
-    agent: Agent,
-    env: Any,
-    seeds: Collection[int],
-    epsilon: float,
-    seed: int,
-    returns: list[float],
+    agent: Agent, env: Any, seeds: Collection[int], epsilon: float, seed: int, returns: list[float]
 ) -> Iterator[np.ndarray]:
     """The images of whole episodes; the return of each is appended at its end."""
     rng = np.random.default_rng(seed)
@@ -104,11 +99,7 @@ def _encode(ffmpeg: str, frames: Iterator[np.ndarray], file: Path, fps: int) -> 
     with (
         tempfile.TemporaryFile() as said,
         subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-            process_group=0,
+            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said, process_group=0
         ) as process,
     ):
         assert process.stdin is not None

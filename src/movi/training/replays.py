@@ -1,4 +1,4 @@
-"""The replay of a host's run: its size said beforehand, made in memory or in files."""
+"""The replay of a run in the host loop: its size announced beforehand, in memory or in files."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +9,8 @@ from movi.envs.interface import Environment, is_restorable
 from movi.errors import UserError
 from movi.replay import frames, uniform
 from movi.replay.frames import FrameReplay
-from movi.replay.interface import Replay, is_kept, slack_of
+from movi.replay.interface import Replay, can_be_checkpointed, slack_of
+from movi.replay.ring import require_space
 from movi.replay.uniform import UniformReplay
 from movi.runs.config import Config
 from movi.sizes import readable
@@ -19,7 +20,7 @@ REPLAYS: Sequence[tuple[Any, Any, Any]] = (
     (AtariVector, frames, FrameReplay),
     (object, uniform, UniformReplay),
 )
-"""By environment: the module that knows the replay's size, and the replay."""
+"""By environment: the module that knows a replay's size, and its class."""
 
 
 def _replay_of(environment: Environment) -> tuple[Any, Any]:
@@ -33,25 +34,25 @@ def check_replay(
     """Says how large the replay will be, or that it cannot fit; nothing is made yet."""
     space, action = environment.spaces.observation, environment.spaces.action
     capacity = config.replay_capacity
-    room, _ = _replay_of(environment)
+    storage, _ = _replay_of(environment)
     slack = 0 if directory is None else slack_of(capacity, config.checkpoint_every)
     n, mapped = config.n_step, directory is not None
-    size = room.bytes_of(capacity, space, slack, mapped=mapped, n_step=n, action=action)
+    size = storage.bytes_of(capacity, space, slack, mapped=mapped, n_step=n, action=action)
     watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
-    room.require(capacity, space, slack, directory, n, action)
+    require_space(capacity, size, directory)
 
 
 def new_replay(
     config: Config, environment: Environment, directory: Path | None, slack: int | None
 ) -> Replay:
-    """The replay of a host's run.
+    """The replay of a run in the host loop.
 
-    In a directory it is kept in files: new ones, or those that are there and have this slack.
+    In a directory it is in files: new ones, or those that are there and have this slack.
     """
     new = slack is None
     if slack is None:
-        kept = directory is not None
-        slack = slack_of(config.replay_capacity, config.checkpoint_every) if kept else 0
+        interval = config.checkpoint_every
+        slack = 0 if directory is None else slack_of(config.replay_capacity, interval)
     _, kind = _replay_of(environment)
     replay: Replay = kind(
         config.replay_capacity,
@@ -73,5 +74,5 @@ def check_keepable(environment: Environment, replay: Replay | None) -> None:
             "environment: cannot be restored in mid-episode; expected one with snapshot and "
             f"restore (a Gymnasium vector: autoreset mode Disabled), or {without}"
         )
-    if replay is not None and not is_kept(replay):
-        raise UserError(f"replay: expected one with moment, restore and room, or {without}")
+    if replay is not None and not can_be_checkpointed(replay):
+        raise UserError(f"replay: expected one with snapshot, restore and headroom, or {without}")

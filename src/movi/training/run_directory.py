@@ -41,20 +41,16 @@ from movi.training.evaluation import Evaluation
 from movi.versions import of_training
 
 REPLAY = "replay"
-PASSING = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
+LEFTOVERS = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
 
 Opened = TypeVar("Opened", "_Rows", "_Events")
 
 
 class RunDirectory:
-    """Writes a run's files; from ``begin`` on, and until ``close`` the only one to do so."""
+    """Writes a run's files; from ``begin`` to ``close`` the only one to do so."""
 
     def __init__(
-        self,
-        path: str | Path,
-        config: Config,
-        group: Sequence[int] = (),
-        made_by: str | None = None,
+        self, path: str | Path, config: Config, group: Sequence[int] = (), fingerprint: str = ""
     ) -> None:
         """Takes a directory for a run of this config; nothing that is there is changed yet.
 
@@ -62,11 +58,11 @@ class RunDirectory:
           path: a new or empty directory, or that of the same run.
           config: the run's config.
           group: the seeds that are trained together with it, in one program.
-          made_by: the fingerprint of its learner: a run goes on with none but its own.
+          fingerprint: of its learner: a run is continued by no other.
         """
         self.path, self._config, self._group = Path(path), config, list(group)
-        self._made_by = made_by or ""
-        check_learner(self.path, self._made_by)
+        self._fingerprint = fingerprint
+        check_learner(self.path, fingerprint)
         self._new = not holds_run(self.path)
         if self._new:
             check_free(self.path)
@@ -111,7 +107,7 @@ class RunDirectory:
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
             for own in evaluations:
-                self._events.add(_told_of(asdict(own)))
+                self._events.add(_evaluation_scalars(asdict(own)))
         passed = timing[-1].get("seconds", 0.0) if timing else 0.0
         self._start = time.monotonic() - passed
         self._last, self._last_step = time.monotonic(), step
@@ -128,7 +124,7 @@ class RunDirectory:
         """Adds today's versions if they are others; a line about them, if there is one to say."""
         today = of_training()
         since = [own for own in _versions(self.path) if own.step < step]
-        learner = self._made_by
+        learner = self._fingerprint
         if step and not since:
             since = [Since(0, {})]  # unknown
         before = since[-1].versions if since else today
@@ -171,7 +167,7 @@ class RunDirectory:
         row = {"step": step, **evaluation.to_json()}
         with writing(self.path):
             self._evaluations.add(row)
-            self._events.add(_told_of(row))
+            self._events.add(_evaluation_scalars(row))
 
     def written(self) -> dict[str, Any]:
         """What ``begin`` needs to go on from here; it is on the disk when this returns."""
@@ -188,7 +184,7 @@ class RunDirectory:
             write_aside(self.path / AGENT_FILE, encoded(agent))
 
     def status(self, status: Status, step: int, message: str = "") -> None:
-        """Says how the run stands."""
+        """Writes the run's status."""
         text = json.dumps({"status": status, "step": step, "message": message})
         with writing(self.path):
             write_aside(self.path / STATUS, text + "\n")
@@ -208,11 +204,11 @@ class RunDirectory:
             self.path.rmdir()
 
 
-def check_learner(run: Path, made_by: str) -> None:
+def check_learner(run: Path, fingerprint: str) -> None:
     """Raises if a run was trained by another learner of the same versions."""
     since = _versions(run)
     before = since[-1].learner if since and since[-1].versions == of_training() else ""
-    if comparable(before, made_by) and made_by != before:
+    if comparable(before, fingerprint) and fingerprint != before:
         raise UserError(
             f"out: {run} was trained with another algorithm, network, optimiser or loss than are "
             "given here, expected the run's own"
@@ -270,7 +266,7 @@ class _Events:
         self._writer.close()
 
 
-def _told_of(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+def _evaluation_scalars(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     """An evaluation as TensorBoard shows it."""
     return {
         "step": evaluation["step"],
@@ -293,7 +289,7 @@ def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
 
 
 def _versions(run: Path) -> list[Since]:
-    """The versions of a run so far, as far as they can be read: they are no result."""
+    """The versions of a run so far, as far as they can be read: they are not results."""
     try:
         found = read_if_there(run, VERSIONS, VersionsFile)
     except UserError:
@@ -302,7 +298,7 @@ def _versions(run: Path) -> list[Since]:
 
 
 def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
-    """The first rows, as far as they can be read: they are no result."""
+    """The first rows, as far as they can be read: they are not results."""
     try:
         return [asdict(row) for row in read_rows(file, TimingRow)[:rows]]
     except UserError:
@@ -325,7 +321,7 @@ def check_free(path: Path) -> None:
     """Raises if a new run cannot go there."""
     directory_to_write(path)
     if path.is_dir() and any(
-        entry.name not in PASSING and not entry.name.endswith(".part") for entry in path.iterdir()
+        entry.name not in LEFTOVERS and not entry.name.endswith(".part") for entry in path.iterdir()
     ):
         raise UserError(
             f"out: {path} already holds files, expected a new or empty directory, or a run's"

@@ -1,4 +1,4 @@
-"""Scores of training episodes: raw rewards of whole episodes, by the iteration they ended in."""
+"""Scores of training episodes, and the row of metrics of an iteration."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -6,13 +6,14 @@ from typing import Any
 import numpy as np
 
 from movi.envs.interface import Outcome
+from movi.runs.config import Config
+from movi.training.run_directory import clean
 
 
 class Scores:
     """Adds each environment's raw rewards up to the end of its episode."""
 
     def __init__(self, num_envs: int) -> None:
-        """Nothing played yet."""
         self._return = [0.0] * num_envs
         self._length = [0] * num_envs
         self._ended: list[tuple[float, int]] = []
@@ -56,8 +57,31 @@ class Scores:
         }
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
-        """Goes on from a snapshot."""
+        """Continues from a snapshot."""
         self._return = [float(value) for value in snapshot["return"]]
         self._length = [int(value) for value in snapshot["length"]]
         self._ended = [(float(score), int(length)) for score, length in snapshot["ended"]]
         self.episodes = int(snapshot["episodes"])
+
+
+def metrics_row(
+    config: Config,
+    iteration: int,
+    step: int,
+    scores: Scores,
+    means: Mapping[str, float | None],
+    counts: Mapping[str, int],
+) -> dict[str, Any]:
+    """The metrics of an iteration that ended at this step; see ``Loop.row``."""
+    beta = config.beta_of
+    return clean(
+        {
+            "iteration": iteration,
+            "step": step,
+            **scores.take(),
+            **means,
+            **({} if beta is None else {"beta": float(beta(step))}),
+            "epsilon": float(config.epsilon_of(step)),
+            **counts,
+        }
+    )

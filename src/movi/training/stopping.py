@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from types import FrameType
 
 from movi.errors import Interrupted
-from movi.signals import ASKING, heard, settling
+from movi.signals import allow_checkpoint, handled_by, heard
 
 Stop = Callable[[], int | None]
 """The number of the signal that asked to stop, or None."""
@@ -22,9 +22,9 @@ def never() -> int | None:
 def stopping() -> Iterator[Stop]:
     """Yields ``stop``, to be given to ``train``; in the main thread of a process only.
 
-    The first SIGINT or SIGTERM is remembered: the run stops at its next settled moment; before its
-    first one, while environments are made, at once. The second one ends the process, as if nobody
-    had asked for it.
+    The first SIGINT or SIGTERM is remembered: the run stops as soon as it can make a checkpoint;
+    before its first step, while environments are made, at once. The second signal ends the process,
+    as if there were no handler.
     """
     asked: list[int] = []
     looks = 0
@@ -33,7 +33,7 @@ def stopping() -> Iterator[Stop]:
         nonlocal looks
         looks += 1
         if looks == 1:
-            settling()
+            allow_checkpoint()
         if asked:
             heard()
         return asked[0] if asked else None
@@ -47,9 +47,5 @@ def stopping() -> Iterator[Stop]:
             os.kill(os.getpid(), number)
         asked.append(number)
 
-    before = {number: signal.signal(number, remember) for number in ASKING}
-    try:
+    with handled_by(remember):
         yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)

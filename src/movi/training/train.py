@@ -18,7 +18,7 @@ from movi.replay.interface import Replay
 from movi.runs.config import Config
 from movi.runs.files import holds_run
 from movi.targets import Algorithm
-from movi.training.build import Own, built, known_config, trained
+from movi.training.build import Overrides, built, configured_learner, known_config
 from movi.training.drive import drive
 from movi.training.loop import Result, Watcher
 from movi.training.resume import check_group, continued, has_ended, is_grouped, result_of
@@ -57,16 +57,18 @@ def train(
         for each network of the algorithm, by name.
       optimiser: any optax transformation, in place of the config's.
       replay: your own, in place of the environment's usual one.
-      watcher: is told about the run as it goes.
+      watcher: hears of the run as it goes.
       stop: asked often; a signal's number makes the run stop with a checkpoint and an
         ``Interrupted``: see ``movi.training.stopping``.
       trust: modules that the config's ``env`` and ``algorithm`` may name (MODULE:NAME): importing
         one runs its code.
     """
     config = known_config(config, algorithm, trust)
-    own = Own(environment, make_environment, network, optimiser, replay, trust, algorithm)
+    overrides = Overrides(
+        environment, make_environment, network, optimiser, replay, trust, algorithm
+    )
     outs = None if out is None else [out]
-    return _train(config, [config.seed], outs, own, None, watcher or Watcher(), stop)[0]
+    return _train(config, [config.seed], outs, overrides, None, watcher or Watcher(), stop)[0]
 
 
 def train_seeds(
@@ -92,28 +94,23 @@ def train_seeds(
       seeds: different seeds.
       outs: a run directory for each seed; None writes nothing. Runs that are there go on, as in
         ``train``: seeds of one program together, from the newest checkpoint that all have.
-      algorithm: as in ``train``.
+      algorithm, network, optimiser, watcher, stop, trust: as in ``train``.
       environment: your own, in place of the config's.
-      network: as in ``train``.
-      optimiser: as in ``train``.
       vectorised: one program for all seeds, or the same program for each. By default as runs that
         go on began, and new ones by what is faster: on a CPU a program for each, on its own device.
-      watcher: is told about the runs as they go.
-      stop: asked between chunks, as in ``train``.
-      trust: as in ``train``.
     """
     watcher = watcher or Watcher()
     if len(set(seeds)) != len(seeds) or not seeds:
         raise UserError(f"seeds: {list(seeds)}, expected at least one, all different")
     config = known_config(config, algorithm, trust)
-    own = Own(environment, None, network, optimiser, None, trust, algorithm)
-    if own.is_fused(config):
-        return _train(config, seeds, outs, own, vectorised, watcher, stop)
+    overrides = Overrides(environment, None, network, optimiser, None, trust, algorithm)
+    if overrides.is_fused(config):
+        return _train(config, seeds, outs, overrides, vectorised, watcher, stop)
     results = []
     for i, seed in enumerate(seeds):
         one = replace(config, seed=seed)
         out = None if outs is None else [outs[i]]
-        results += _train(one, [seed], out, own, None, watcher, stop)
+        results += _train(one, [seed], out, overrides, None, watcher, stop)
     return results
 
 
@@ -121,7 +118,7 @@ def _train(
     config: Config,
     seeds: Sequence[int],
     outs: Sequence[str | Path] | None,
-    own: Own,
+    overrides: Overrides,
     vectorised: bool | None,
     watcher: Watcher,
     stop: Stop,
@@ -137,10 +134,12 @@ def _train(
     if len({replace(one, seed=0) for one in configs}) > 1:
         raise UserError("seeds: their runs have different kappa, expected to be extended together")
     ended = {i for i, path in enumerate(paths) if holds_run(path) and has_ended(path, configs[i])}
-    results = {i: Result(**result_of(paths[i], own.network)) for i in ended}
+    results = {i: Result(**result_of(paths[i], overrides.network)) for i in ended}
     for i, result in results.items():
-        if own.learner:
-            what = trained(configs[i], result.agent.spaces, own.network, own.optimiser)
+        if overrides.learner:
+            what = configured_learner(
+                configs[i], result.agent.spaces, overrides.network, overrides.optimiser
+            )
             check_learner(paths[i], fingerprint(what.learner, what.spaces))
     if len(ended) == len(seeds):
         return [results[i] for i in range(len(seeds))]
@@ -155,9 +154,9 @@ def _train(
         results = {}  # one program: it goes on with all of them
     rest = [i for i in range(len(seeds)) if i not in results]
     left, runs = [configs[i] for i in rest], [paths[i] for i in rest if paths]
-    with built(left, runs, own, watcher, vectorised=vectorised) as made, ExitStack() as stack:
+    with built(left, runs, overrides, watcher, vectorised=vectorised) as made, ExitStack() as stack:
         directories = [
-            stack.enter_context(closing(RunDirectory(run, one, group, made.made_by)))
+            stack.enter_context(closing(RunDirectory(run, one, group, made.fingerprint)))
             for run, one in zip(runs, left)
         ]
         results |= dict(zip(rest, drive(made, directories, watcher, stop)))

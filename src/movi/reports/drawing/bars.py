@@ -214,8 +214,6 @@ def _layers(figure: BarsFigure) -> list[Any]:
         align="right" if above else "left", dx=-2 if above else 4, dy=-7, color=MUTED, fontSize=12
     )
     text = text.encode(
-        y=alt.Y("y:Q", title=figure.y_title),
-        x=alt.value("width" if above else 0),
-        text="text:N",
+        y=alt.Y("y:Q", title=figure.y_title), x=alt.value("width" if above else 0), text="text:N"
     )
     return [bars, zero, spread, cross, line.encode(y=alt.Y("y:Q", title=figure.y_title)), text]

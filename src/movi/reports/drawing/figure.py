@@ -192,7 +192,7 @@ def strokes(styles: Sequence[Style], column: str, **legend: Any) -> dict[str, An
 
 
 def hover(
-    strips: Any, x: Any, x_title: str, by: Sequence[str], told: Sequence[tuple[str, str]]
+    strips: Any, x: Any, x_title: str, by: Sequence[str], tooltip: Sequence[tuple[str, str]]
 ) -> tuple[Any, Any, Any]:
     """What is under the pointer: its selection, a rule there, and the strips that catch it.
 
@@ -204,16 +204,16 @@ def hover(
       x: its encoding.
       x_title: the axis's.
       by: the columns that tell one strip from another.
-      told: columns of the tooltip with their titles.
+      tooltip: columns of the tooltip with their titles.
     """
     alt = altair()
     under = alt.selection_point(
         name="under", on="pointerover", clear="pointerout", fields=list(by), empty=False
     )
     rule = strips.transform_filter(under).mark_rule(color=MUTED, strokeWidth=1).encode(x=x)
-    tooltip = [alt.Tooltip(column, title=title) for column, title in told]
+    shown = [alt.Tooltip(column, title=title) for column, title in tooltip]
     catch = strips.mark_rect(opacity=0).encode(
-        x=alt.X("a:Q", title=x_title), x2=alt.X2("b:Q"), tooltip=tooltip
+        x=alt.X("a:Q", title=x_title), x2=alt.X2("b:Q"), tooltip=shown
     )
     return under, rule, catch.add_params(under)
 

@@ -242,10 +242,10 @@ def _hover(figure: LineFigure, data: dict[str, list[Row]], scales: dict[str, Any
             spread = None if curve.spread is None else short(curve.spread[i])
             row[f"c{c}"] = with_spread(short(curve.values[i]), spread)
         rows.append(row)
-    told = [("at:N", figure.x_title)]
-    told += [(f"c{c}:N", curve.style.label) for c, curve in enumerate(figure.curves)]
+    tooltip = [("at:N", figure.x_title)]
+    tooltip += [(f"c{c}:N", curve.style.label) for c, curve in enumerate(figure.curves)]
     strips = _chart(data, "strips", rows)
-    under, rule, catch = hover(strips, scales["x"], figure.x_title, ["x"], told)
+    under, rule, catch = hover(strips, scales["x"], figure.x_title, ["x"], tooltip)
     dots = alt.Chart(alt.NamedData("lines")).transform_filter(under)
     dots = dots.mark_point(filled=True, size=45, opacity=1)
     dots = dots.encode(x=scales["x"], y=scales["y"], color=scales["color"])

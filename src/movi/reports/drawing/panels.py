@@ -244,7 +244,7 @@ def _point(x: float, y: float) -> Row:
 
 
 def _place(x: float) -> float | int:
-    """Whole numbers as such: they are told as they are."""
+    """Whole numbers as such: they are tooltip as they are."""
     return int(x) if x == int(x) else float(f"{x:.10g}")
 
 
@@ -335,7 +335,7 @@ def _layers(figure: PanelsFigure, scales: dict[str, Any]) -> list[Any]:
 
 def _hover(figure: PanelsFigure, scales: dict[str, Any]) -> list[Any]:
     """A rule at the iteration nearest to the pointer, with every curve's value written out."""
-    told = [("p:N", "game"), ("x:Q", figure.x_title)]
-    told += [(f"v{i}:N", style.label) for i, style in enumerate(figure.styles)]
-    _, rule, catch = hover(_kind("strip"), scales["x"], figure.x_title, ["x", "p"], told)
+    tooltip = [("p:N", "game"), ("x:Q", figure.x_title)]
+    tooltip += [(f"v{i}:N", style.label) for i, style in enumerate(figure.styles)]
+    _, rule, catch = hover(_kind("strip"), scales["x"], figure.x_title, ["x", "p"], tooltip)
     return [rule, catch]

@@ -6,16 +6,7 @@ If the file renames a column, this is the place to edit.
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from movi.reports.drawing.styles import (
-    AMBER,
-    BLUE,
-    GREEN,
-    PURPLE,
-    SCHEMES,
-    SKY,
-    VERMILLION,
-    Style,
-)
+from movi.reports.drawing.styles import AMBER, BLUE, GREEN, PURPLE, SCHEMES, SKY, VERMILLION, Style
 
 
 @dataclass(frozen=True)

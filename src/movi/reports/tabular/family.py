@@ -4,7 +4,7 @@ As elsewhere a ``Verdict`` stands for a sentence that is quoted, here of Section
 what it does not say is a ``Finding``.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,6 +14,7 @@ from movi.reports.drawing.heat import HeatMap, Tile
 from movi.reports.drawing.lines import Curve, LineFigure
 from movi.reports.drawing.numbers import number
 from movi.reports.drawing.styles import INK, MUTED, SCHEMES, Style, cycled
+from movi.reports.tabular.figures import over_k
 from movi.reports.tabular.tables import Family, Measured, Member
 from movi.reports.tabular.verdicts import FALLING, HIGH, SHORTEST, early_in, late_in
 from movi.reports.verdict import Finding, Verdict
@@ -49,12 +50,6 @@ def _fixed_tau(data: Family) -> float | None:
 ERROR = "|q* − qπ| relative to |q*|, averaged over (s, a)"
 
 
-def _over_k(
-    data: Family, name: str, title: str, subtitle: str, y: str, curves: Iterable[Curve]
-) -> LineFigure:
-    return LineFigure(name, title, subtitle, "iteration k", y, data.iteration, tuple(curves))
-
-
 def by_lambda(data: Family) -> LineFigure | None:
     """Their Figure 1, left: DA-VI(λ, 0) for some λ, and AVI."""
     members = data.where("regularised", tau=0.0)
@@ -69,7 +64,7 @@ def by_lambda(data: Family) -> LineFigure | None:
         curves.insert(0, Curve(Style("AVI", INK, (4, 2)), avi.mean))
     subtitle = f"mean over MDPs of {ERROR}; τ = 0, regularised evaluation"
     title = "KL regularisation alone"
-    return _over_k(data, "family_lambda", title, subtitle, "relative error", curves)
+    return over_k(data, "family_lambda", title, subtitle, "relative error", curves)
 
 
 def by_beta(data: Family) -> LineFigure | None:
@@ -83,7 +78,7 @@ def by_beta(data: Family) -> LineFigure | None:
     ]
     title = "With an entropy: moving averages"
     subtitle = f"mean over MDPs of {ERROR}, with the entropy; τ = {tau:g}"
-    return _over_k(data, "family_beta", title, subtitle, "relative error", curves)
+    return over_k(data, "family_beta", title, subtitle, "relative error", curves)
 
 
 def grid(data: Family) -> HeatMap | None:
@@ -128,7 +123,7 @@ def beside_bounds(data: Family) -> LineFigure | None:
         return None
     title = "The theorems beside the losses"
     subtitle = "means over MDPs of max |q* − qπ|, and of the bounds on it"
-    figure = _over_k(data, "family_bounds", title, subtitle, "loss or bound", curves)
+    figure = over_k(data, "family_bounds", title, subtitle, "loss or bound", curves)
     guide = Curve(Style("slope −1/2", MUTED), 0.5 / np.sqrt(data.iteration))
     return replace(figure, guide=guide)
 

@@ -11,7 +11,15 @@ from movi.reports.drawing.lines import Curve, LineFigure
 from movi.reports.drawing.numbers import Array
 from movi.reports.drawing.styles import BLUE, INK, MUTED, SCHEMES, Style, cycled, scheme_style
 from movi.reports.tabular.columns import MEAN_BETA_LOSS, MOVI_LOSSES, SCHEME_BOUNDS
-from movi.reports.tabular.tables import ASSUMED, ONE_MORE, PRINTED, Assumptions, Bounds, Compare
+from movi.reports.tabular.tables import (
+    ASSUMED,
+    ONE_MORE,
+    PRINTED,
+    Assumptions,
+    Bounds,
+    Compare,
+    Family,
+)
 from movi.reports.tabular.verdicts import constant_betas, present
 
 # Only letters that the figures' font has: one that is missing (‖, ₁, a bar over ε) would turn the
@@ -26,9 +34,15 @@ def _scheme_order(names: list[str]) -> list[str]:
     return known + [name for name in names if name not in SCHEMES]
 
 
-def _over_k(
-    data: Compare | Bounds, name: str, title: str, subtitle: str, y: str, curves: Iterable[Curve]
+def over_k(
+    data: Compare | Bounds | Family,
+    name: str,
+    title: str,
+    subtitle: str,
+    y: str,
+    curves: Iterable[Curve],
 ) -> LineFigure:
+    """A figure of curves over the iterations of a table."""
     return LineFigure(name, title, subtitle, ITERATION, y, data.iteration, tuple(curves))
 
 
@@ -39,7 +53,7 @@ def movi_vs_avi(data: Compare) -> LineFigure | None:
     curves = [Curve(SCHEMES[name], data.mean[name], data.std[name]) for name in ("avi", "movi")]
     subtitle = f"mean ± standard deviation over MDPs of {LOSS_L1}"
     y = "error, average |q* − qπ|"
-    return _over_k(data, "movi_vs_avi", "MoVI against AVI", subtitle, y, curves)
+    return over_k(data, "movi_vs_avi", "MoVI against AVI", subtitle, y, curves)
 
 
 def _schemes(
@@ -48,7 +62,7 @@ def _schemes(
     names = _scheme_order(list(values))
     title = f"The {'four ' if len(names) == 4 else ''}schemes: {what}"
     curves = [Curve(scheme_style(s, i), values[s]) for i, s in enumerate(names)]
-    return _over_k(data, name, title, f"{over} over MDPs of {LOSS_L1}", y, curves)
+    return over_k(data, name, title, f"{over} over MDPs of {LOSS_L1}", y, curves)
 
 
 def schemes_mean(data: Compare) -> LineFigure:
@@ -148,7 +162,7 @@ def bounds(data: Bounds) -> LineFigure | None:
     curves = [Curve(MOVI_LOSSES[name], data.columns[name]) for name in losses]
     curves += [Curve(pair.style, data.columns[pair.bound]) for pair in pairs]
     title = "MoVI: the loss and its bounds"
-    return _over_k(data, "bounds", title, "means over MDPs", "loss or bound", curves)
+    return over_k(data, "bounds", title, "means over MDPs", "loss or bound", curves)
 
 
 def bounds_schemes(data: Bounds) -> LineFigure | None:
@@ -158,7 +172,7 @@ def bounds_schemes(data: Bounds) -> LineFigure | None:
         return None
     curves = [Curve(SCHEMES[s], data.columns[columns[s]]) for s in _scheme_order(list(columns))]
     title, y = "The bounds of the schemes", f"bound on {LOSS_SUP}"
-    return _over_k(data, "bounds_schemes", title, f"mean over MDPs of the {y}", y, curves)
+    return over_k(data, "bounds_schemes", title, f"mean over MDPs of the {y}", y, curves)
 
 
 def constant_beta(data: Bounds) -> LineFigure | None:
@@ -170,4 +184,4 @@ def constant_beta(data: Bounds) -> LineFigure | None:
     for i, (beta, values) in enumerate(constant.items(), start=1):
         curves.append(Curve(Style(f"β = {beta}", *cycled(i)), values))
     subtitle, y = f"mean over MDPs of {LOSS_SUP}", f"mean of {LOSS_SUP}"
-    return _over_k(data, "constant_beta", "MoVI with a constant β", subtitle, y, curves)
+    return over_k(data, "constant_beta", "MoVI with a constant β", subtitle, y, curves)

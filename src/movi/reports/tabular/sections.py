@@ -40,11 +40,7 @@ def _load_assumption(directory: Path) -> Loaded | None:
 
 
 def _assumption_table(data: Assumptions) -> PageTable:
-    names = {
-        PRINTED: "as printed",
-        ASSUMED: "as assumed",
-        ONE_MORE: "as assumed, one kernel more",
-    }
+    names = {PRINTED: "as printed", ASSUMED: "as assumed", ONE_MORE: "as assumed, one kernel more"}
     last = max((part.n[-1] for own in data.parts.values() for part in own.values()), default=0)
     rows: list[dict[str, str | int | Path]] = [
         {
@@ -117,10 +113,7 @@ SECTIONS: tuple[Section, ...] = (
         entries=(
             Entry(
                 figures.assumption_mean,
-                (
-                    assumption.assumption_vanishes,
-                    assumption.kernels_reduce_errors,
-                ),
+                (assumption.assumption_vanishes, assumption.kernels_reduce_errors),
             ),
             Entry(figures.assumption_std, (assumption.assumption_spread,)),
             Entry(figures.assumption_assumed, (assumption.as_assumed,)),

@@ -10,15 +10,15 @@ from movi.training.checkpoint import KEPT, Checkpoints, Saved
 from movi.training.run_directory import RunDirectory
 from movi.training.stopping import Stop
 
-Room = Callable[[Mapping[str, Any]], int]
-"""Agent steps until the replay's files lose what a checkpoint with this state of them needs."""
+Headroom = Callable[[Mapping[str, Any]], int]
+"""Agent steps until the replay's files overwrite what this snapshot of theirs refers to."""
 
 
-class Keeper:
-    """Makes the checkpoints of runs that go on together (one, or one per seed).
+class Checkpointer:
+    """Makes the checkpoints of runs that are in one loop (one, or one per seed).
 
     One is due every so many agent steps; at the end of the run; when somebody asks to stop; and
-    before the replay would overwrite what the older of the two kept checkpoints needs.
+    before the replay would overwrite what the older of the last two checkpoints needs.
     """
 
     def __init__(
@@ -28,7 +28,7 @@ class Keeper:
         stop: Stop,
         *,
         margin: int,
-        room: Room,
+        headroom: Headroom,
     ) -> None:
         """Of the runs in these directories, if there are any.
 
@@ -36,33 +36,32 @@ class Keeper:
           directories: of the runs; empty for none.
           every: agent steps between two checkpoints; 0 for none.
           stop: whether somebody asks to stop.
-          margin: agent steps that may pass between two calls of ``look``.
-          room: of the replay.
+          margin: agent steps that may pass between two calls of ``check``.
+          headroom: of the replay.
         """
         self._directories = directories
         self._checkpoints = [Checkpoints(directory.path) for directory in directories if every]
         self._every, self._stop = every, stop
-        self._margin, self._room = margin, room
-        self._kept: list[tuple[int, Mapping[str, Any]]] = []
+        self._margin, self._headroom = margin, headroom
+        self._replays: list[Mapping[str, Any]] = []  # their snapshots in the last checkpoints
         self.step = 0
 
     def begin(self, step: int) -> None:
         """Starts at this step, and notes what the checkpoints on disk need of the replay."""
         self.step = step
-        for kept in self._checkpoints[0].steps() if self._checkpoints else ():
+        for old in self._checkpoints[0].steps() if self._checkpoints else ():
             with suppress(Exception):  # one that makes no sense needs nothing
-                replay = self._checkpoints[0].read(kept).state["replay"]
-                self._room(replay)
-                self._kept.append((kept, replay))
+                replay = self._checkpoints[0].read(old).state["replay"]
+                self._headroom(replay)
+                self._replays.append(replay)
 
-    def left(self, step: int) -> int:
+    def steps_left(self, step: int) -> int:
         """Agent steps until a checkpoint is due, as far as is known now."""
         if not self._checkpoints:
             return sys.maxsize
-        rooms = [self._room(replay) for _, replay in self._kept[-KEPT:]]
-        return min([self.step + self._every - step, *rooms])
+        return min([self.step + self._every - step, *map(self._headroom, self._replays[-KEPT:])])
 
-    def look(self, step: int, last: bool, content: Callable[[], Sequence[Saved]]) -> None:
+    def check(self, step: int, last: bool, content: Callable[[], Sequence[Saved]]) -> None:
         """Makes a checkpoint if one is due; raises ``Interrupted`` if somebody asks to stop.
 
         Args:
@@ -71,7 +70,7 @@ class Keeper:
           content: the runs' content.
         """
         signal = self._stop()
-        due = last or signal is not None or self.left(step) < self._margin
+        due = last or signal is not None or self.steps_left(step) < self._margin
         if due and self._checkpoints and step > self.step:
             self.save(step, content())
         if signal is not None:
@@ -83,16 +82,16 @@ class Keeper:
             state = {**saved.state, "written": directory.written()}
             checkpoints.write(step, Saved(saved.arrays, state))
         self.step = step
-        self._kept = [*self._kept, (step, contents[0].state["replay"])][-KEPT:]
+        self._replays = [*self._replays, contents[0].state["replay"]][-KEPT:]
 
 
 @contextmanager
-def said_how_it_ended(
+def status_on_error(
     of_all: Sequence[RunDirectory],
     step: Callable[[], int],
     ended: Callable[[int], bool] = lambda i: False,
 ) -> Iterator[None]:
-    """Writes what stops runs into their status; the error's line then says how to go on."""
+    """Writes what stops runs into their status; the error's line then says how to resume them."""
     try:
         yield
     except BaseException as error:
@@ -105,14 +104,14 @@ def said_how_it_ended(
                 else:
                     directory.status("failed", step(), repr(error))
         if directories and isinstance(error, Interrupted | Unwritable):
-            line = f"{error}; {_how_to_go_on(of_all)}"
+            line = f"{error}; {_how_to_resume(of_all)}"
             if isinstance(error, Interrupted):
                 raise Interrupted(line, error.signal) from None
             raise Unwritable(line) from None
         raise
 
 
-def _how_to_go_on(directories: Sequence[RunDirectory]) -> str:
+def _how_to_resume(directories: Sequence[RunDirectory]) -> str:
     paths = [directory.path for directory in directories]
     where = paths[0].parent if len(paths) > 1 else paths[0]
     steps = set.intersection(*(set(Checkpoints(path).steps()) for path in paths))
