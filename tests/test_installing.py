@@ -37,8 +37,8 @@ def test_every_pip_install_that_we_tell_people_means_this_distribution_and_an_ex
             name, wanted = re.fullmatch(r"'?([\w.-]+)(?:\[(.*)\])?'?", named).groups()
             assert name in (".", PROJECT["name"]), f"{file}: pip install {target}"
             asked = set((wanted or "").split(",")) - {""}
-            assert asked <= extras | {"{extra}"}, f"{file}: pip install {target}"
-            found.append(target)
+            assert asked <= extras | {"{extra}", "{together}"}, f"{file}: pip install {target}"
+            found.append(named)
         assert "'movi[" not in text, f"{file}: an extra of the other package"
     assert "'.[atari]'" in found
     assert "'momentum-rl[{extra}]'" in found

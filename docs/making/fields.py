@@ -52,10 +52,11 @@ def settings(kind: type) -> Iterator[Setting]:
         if is_dataclass(hint):
             yield from settings(hint)
             continue
-        meanings = (_docstrings(one).get(field.name) for one in kind.__mro__ if is_dataclass(one))
+        marks = getattr(annotated[field.name], "__metadata__", ())
+        meanings = [_docstrings(one).get(field.name) for one in kind.__mro__ if is_dataclass(one)]
+        meanings += [getattr(mark, "help", None) for mark in marks]
         meaning = next((text for text in meanings if text), None)
         assert meaning is not None, f"{kind.__name__}.{field.name} says nothing"
-        marks = getattr(annotated[field.name], "__metadata__", ())
         positional = tyro.conf.Positional in marks
         made = field.default_factory
         default = field.default if made is MISSING else made()
