@@ -7,7 +7,7 @@ import ziamath
 from algorithms import curves, filled
 from commands import command_line
 from links import ELSEWHERE, ROOT, for_site, pictures
-from mathematics import drawn, scripts
+from mathematics import drawn, protected, scripts
 from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from notebooks import executed, page_of
@@ -68,7 +68,8 @@ def on_page_markdown(markdown: str, page: Page, config: Any, files: Files) -> st
     """A written page with its tables, and with links that hold on the site."""
     if page.file.generated_by:
         return markdown
-    return for_site(filled(markdown), f"docs/{page.file.src_uri}", page.file.src_uri)
+    source = f"docs/{page.file.src_uri}"
+    return protected(for_site(filled(markdown), source, page.file.src_uri))
 
 
 def on_page_content(html: str, page: Page, config: Any, files: Files) -> str:

@@ -28,11 +28,22 @@ def _formula(latex: str, block: bool) -> str:
     return f'<div class="equation">{formula}</div>' if block else formula
 
 
-_BASE = r"(?:\b(?:max|min|lim|argmax)|(?<![A-Za-z0-9_/`])[A-Za-zα-ωΑ-Ω‖ΣΠ)\]][̂̄']*|(?<=</su[bp]>))"
+_BASE = r"(?:\b(?:max|min|lim|argmax)|(?<![A-Za-z0-9_/`])[A-Za-zα-ωΑ-Ωℓ‖ΣΠ)\]][̂̄']*|(?<=</su[bp]>))"
 _INDEX = r"(?:\{(?:[^{}]|\{[^{}]*\})*\}|[A-Za-zα-ωΑ-Ω0-9]+|[*∞−+])"
 _SCRIPT = re.compile(f"({_BASE})([_^])({_INDEX})")
 _TAG = re.compile(r"(<[^>]+>)")
+_VERBATIM = re.compile(r"(```.*?```|`[^`]*`|\$\$.*?\$\$|\$[^$\n]*\$)", re.S)
 _AS_IT_IS = ("code", "pre", "math", "script", "style", "svg")
+
+
+def protected(markdown: str) -> str:
+    """A page whose indices in braces are not mistaken for the marks of emphasis.
+
+    >>> print(protected("E'_{k,j} and `a_{b}`"))
+    E'\\_{k,j} and `a_{b}`
+    """
+    parts = _VERBATIM.split(markdown)
+    return "".join(p if i % 2 else p.replace("_{", "\\_{") for i, p in enumerate(parts))
 
 
 def scripts(html: str) -> str:
