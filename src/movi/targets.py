@@ -39,7 +39,8 @@ def greedy_value(next_values: Values) -> Array:
 
 def two_greedy_values(next_values: Values) -> tuple[Array, Array]:
     """(max_a q¹(s', a), max_a q²(s', a)): the newest copy and the one before."""
-    return jnp.max(next_values["q"][0]), jnp.max(next_values["q"][1])
+    newest, before = next_values[next_values.algorithm.value]
+    return jnp.max(newest), jnp.max(before)
 
 
 # What is made of it ------------------------------------------------------------------------------
