@@ -3,8 +3,12 @@ import platform
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from tests.browser import Browser
 
 # Workers share the cores, so that each has one thread of XLA; and most of their time was compiling.
 # Without LLVM's optimisations and with XLA's older emitters of loops that takes a sixth: the newer
@@ -52,3 +56,18 @@ settings.register_profile(
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("movi")
+
+
+@pytest.fixture(scope="session")
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    browser = Browser(tmp_path_factory.mktemp("profile"))
+    yield browser
+    browser.quit()
+
+
+@pytest.fixture
+def browser(chromium: Browser) -> Browser:
+    chromium.javascript(True)
+    chromium.prefer("light")
+    chromium.size(1200, 900)
+    return chromium
