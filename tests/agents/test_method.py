@@ -1,5 +1,7 @@
 """Methods of one's own: losses and a policy over networks of different structures."""
 
+from dataclasses import replace
+
 import flax.linen as nn
 import jax
 import jax.numpy as jnp
@@ -11,9 +13,13 @@ from movi.agents import Method, make_learner, options_of, regression
 from movi.agents.learner import fingerprint
 from movi.agents.method import Following, Networks, targets_of
 from movi.agents.networks import MLP, ActionValues, NetworkSpec
+from movi.errors import UserError
 from movi.schedules import Constant
 from movi.spaces import ObservationSpace, Spaces
+from movi.targets import AVI, Algorithm
+from movi.training.drive import clipping
 from movi.transitions import Transition
+from movi.values import Categorical
 
 SPACE = ObservationSpace((3,), "float32")
 SPACES = Spaces(SPACE, 2)
@@ -66,6 +72,7 @@ METHOD = Method(
         "temperature": lambda spaces: (),
     },
     shown=("height",),
+    acts_on="actor",
 )
 MODULES = {"critic": Linear(), "actor": Linear(), "temperature": Scalar()}
 RATES = {"critic": optax.sgd(0.1), "actor": optax.sgd(0.01), "temperature": optax.sgd(1.0)}
@@ -213,3 +220,15 @@ def test_networks_are_built_for_the_values_of_each():
     algorithm = options_of("momentum-c51", {"atoms": 7, "h_value": "number"}).algorithm()
     made = regression(algorithm).build(NetworkSpec("mlp"), SPACES)
     assert {name: module.shape for name, module in made.items()} == {"q": (7,), "h": ()}
+
+
+def test_the_network_that_acts_is_declared_and_is_one_of_the_networks():
+    with pytest.raises(UserError, match="acts_on: 'q', expected one of the networks critic, actor"):
+        replace(METHOD, acts_on="q")
+
+
+def test_the_clipped_share_is_of_the_value_whatever_it_is_called():
+    z = Categorical(-1.0, 1.0, 3)
+    mine = Algorithm("mine", {"z": AVI.targets["q"]}, preference="z", value="z", kinds={"z": z})
+    assert regression(mine).shown == ("mean_z", "clipped_z")
+    assert clipping({"iteration": 2, "clipped_z": 0.5}).startswith("clipped_z: 50.0 %")

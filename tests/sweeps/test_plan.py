@@ -98,7 +98,7 @@ def test_more_workers_than_memory_is_refused_and_the_right_number_named():
 
 
 def test_without_a_number_there_are_as_many_workers_as_fit(monkeypatch):
-    monkeypatch.setattr("movi.sweeps.plan.cores", lambda: list(range(8)))
+    monkeypatch.setattr("movi.sweeps.plan.available_cores", lambda: list(range(8)))
     memory = 3 * (PROCESS + 7_000 * MB)
     assert fitted(SWEEP, needs(7_000 * MB, fused=False), None, memory=memory).workers == 3
     assert fitted(SWEEP, needs(MB, fused=False), None, memory=10**12).workers == 8

@@ -15,7 +15,7 @@ from movi.runs.files import read_config, read_metrics
 from movi.runs.presets import preset_fields
 from movi.training.loop import Watcher
 from movi.training.train import train, train_seeds
-from tests.training.jax_diagnostics import CONSTANT, episodic, zero
+from tests.training.jax_diagnostics import CONSTANT, episodic, one_state, zero
 
 TINY = {
     "steps": 120,
@@ -174,3 +174,10 @@ def test_the_minatar_preset_is_as_stated():
     assert config.options.kappa is None
     assert {name: getattr(config, name) for name in stated} == stated
     assert [config.beta_of(50_000 * n) for n in range(3)] == [0, 1 / 2, 2 / 3]  # κ = steps / 20
+
+
+@pytest.mark.parametrize("name", ["replay", "make_environment"])
+def test_what_a_compiled_loop_has_no_use_for_is_refused(name):
+    config = Config("dqn", "mine", **TINY)
+    with pytest.raises(UserError, match="not with a JaxEnvironment"):
+        train(config, environment=one_state(3, truncate=True), **{name: object()})

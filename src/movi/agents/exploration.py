@@ -59,7 +59,7 @@ def exploring(words: AnyArray, limits: Limits[AnyArray], spaces: Spaces) -> Expl
 def drawn(
     generator: np.random.Generator, n: int, epsilon: float, spaces: Spaces
 ) -> Exploration[np.ndarray]:
-    """The same by a generator, for evaluations and videos."""
+    """Where n environments explore, and how, by a generator: for evaluations and videos."""
     where, actions = generator.random(n) < epsilon, spaces.actions
     if isinstance(actions, Box):
         return Exploration(where, generator.uniform(-1, 1, (n, actions.size)).astype(np.float32))

@@ -100,6 +100,11 @@ class Method:
     rates: Mapping[str, float] = field(default_factory=dict)
     """The step sizes of networks that have their own, by name."""
 
+    def __post_init__(self) -> None:
+        if self.acts_on not in self.networks:
+            known = ", ".join(self.networks)
+            raise UserError(f"acts_on: {self.acts_on!r}, expected one of the networks {known}")
+
 
 def inputs_of(
     own: Mapping[str, Callable[[Spaces], tuple[np.ndarray, ...]]],

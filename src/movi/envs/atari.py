@@ -9,6 +9,7 @@ The cut is made here and not by the emulator, which leaves the last frames of a 
 observation. After a cut that observation is learned from; after a game's own end it is not.
 """
 
+import difflib
 import re
 from collections.abc import Sequence
 from typing import Any
@@ -154,9 +155,9 @@ def vector_env(env_id: str, num_envs: int, **settings: Any) -> Any:
         name for name in gym.registry if re.fullmatch(rf"{PREFIX}[^-]+-v5", name) is not None
     )
     if env_id not in names:
+        near = ", ".join(difflib.get_close_matches(env_id, names, 3, 0.5) or ["ALE/Pong-v5"])
         raise UserError(
-            f"env: {env_id!r} is no Atari game, expected one of {len(names)} such as "
-            f"{_nearest(env_id, names)}"
+            f"env: {env_id!r} is not an Atari game, expected one of {len(names)} such as {near}"
         )
     game = gym.spec(env_id).kwargs["game"]
     return AtariVectorEnv(game, num_envs, **{**PROTOCOL, **settings})
@@ -167,9 +168,3 @@ def make_atari(
 ) -> AtariVector:
     """n games of an id such as ALE/Seaquest-v5; ``settings`` replace the protocol's."""
     return AtariVector(vector_env(env_id, num_envs, **settings), episode_steps)
-
-
-def _nearest(env_id: str, names: list[str]) -> str:
-    import difflib
-
-    return ", ".join(difflib.get_close_matches(env_id, names, 3, 0.5) or ["ALE/Pong-v5"])

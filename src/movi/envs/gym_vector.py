@@ -283,18 +283,14 @@ def make_gymnasium(
         vector["context"] = "spawn"  # a fork of a process with JAX's threads can deadlock
     else:
         raise UserError(f"vectorisation: {vectorisation!r}, expected 'sync' or 'async'")
-    check_env(env_id, trust=trust, **kwargs)
+    # One by itself first: its id exists and its spaces are supported, or there is one clear line.
+    with closing(make_single(env_id, trust=trust, **kwargs)) as env:
+        spaces_of(env.observation_space, env.action_space, env_id)
     with warnings.catch_warnings(action="ignore"):  # said by the one that was just made
         made = gym.make_vec(
             env_id, num_envs, vectorization_mode=vectorisation, vector_kwargs=vector, **kwargs
         )
     return GymnasiumVector(made)
-
-
-def check_env(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> None:
-    """Builds one environment and closes it: its id exists and its spaces are supported."""
-    with closing(make_single(env_id, trust=trust, **kwargs)) as env:
-        spaces_of(env.observation_space, env.action_space, env_id)
 
 
 def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> gym.Env:

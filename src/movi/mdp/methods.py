@@ -71,21 +71,16 @@ class Found(NamedTuple):
 Sweep = Callable[[Any, Aim, int, int], State]  # v, the aim, how many improvements, partial sweeps
 
 
-def check_method(method: str) -> None:
-    """A method is one of five."""
-    if method not in METHODS:
-        raise UserError(f"method: {method!r}, expected one of {', '.join(METHODS)}")
-
-
 def optimal(mdp: FiniteMDP, wanted: Aim, method: str = "auto") -> Found:
     """q* of one MDP by a method."""
-    check_method(method)
+    if method not in METHODS:
+        raise UserError(f"method: {method!r}, expected one of {', '.join(METHODS)}")
     run = _Run(mdp, wanted)
     if method == "auto":
         return _auto(run)
     steps: dict[str, Callable[[_Run], Any]] = {
         "vi": _value_iteration,
-        "mpi": _modified,
+        "mpi": lambda run: _value_iteration(run, _PARTIAL),
         "pi": _howard,
         "ipi": _inexact,
     }
@@ -137,10 +132,6 @@ def _value_iteration(run: _Run, partial: int = 0, v: Any = None, many: int = _LO
     while not run.ended(state):
         many = min(2 * many, 1_000)
         state = run.to(state.v, many, partial)
-
-
-def _modified(run: _Run) -> None:
-    _value_iteration(run, _PARTIAL)
 
 
 def _howard(run: _Run) -> None:

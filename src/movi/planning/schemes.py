@@ -73,12 +73,12 @@ def label(which: "str | Algorithm | Options") -> str:
     own = options_of(which)
     name = next(name for name, kind in SCHEMES.items() if kind is type(own))
     changed = [field for field in fields(own) if getattr(own, field.name) != field.default]
-    values = {_WRITTEN.get(field.name, field.name): getattr(own, field.name) for field in changed}
-    return ":".join([name, *(f"{key}={_written(value)}" for key, value in values.items())])
-
-
-def _written(value: Any) -> str:
-    return f"{value:.12g}" if isinstance(value, float) else str(value).lower()
+    parts = [name]
+    for field in changed:
+        value = getattr(own, field.name)
+        text = f"{value:.12g}" if isinstance(value, float) else str(value).lower()
+        parts.append(f"{_WRITTEN.get(field.name, field.name)}={text}")
+    return ":".join(parts)
 
 
 def scheme(which: "str | Algorithm | Options", beta: Schedule | None = None) -> Scheme:

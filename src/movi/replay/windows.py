@@ -33,7 +33,10 @@ class Windows(NamedTuple, Generic[AnyArray]):
 def begun(
     xp: Any, slots: AnyArray, reward: AnyArray, discount: AnyArray, horizon: Horizon
 ) -> Windows[AnyArray]:
-    """Windows of one transition each; ``reward`` and ``discount`` are the ring's, [size]."""
+    """Windows of one transition each; ``reward`` and ``discount`` are the ring's, [size].
+
+    A discount's sign is not part of it: on a device it marks the ends of episodes.
+    """
     return Windows(slots, _clipped(xp, reward[slots], horizon), abs(discount[slots]))
 
 

@@ -73,7 +73,8 @@ def run_sweep(
       directory: of the sweep; new, empty, or of this sweep.
       pool: what runs the jobs; this machine by default.
       command: what to write into ``sweep.json`` as its origin.
-      trust: modules that environments' ids may name (MODULE:NAME): importing one runs its code.
+      trust: modules that environments and algorithms may name (MODULE:NAME): importing one runs
+        its code.
       dry_run: say what would be done, and do nothing.
       say: is given lines for people.
     """

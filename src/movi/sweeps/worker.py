@@ -2,9 +2,9 @@
 
 ``python -P -m movi.sweeps.worker DIR CELL SEED CORES [MODULE …]`` takes the seeds of cell number
 CELL that go together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two. The
-modules are those that ids of environments may name (``--trust``). It continues what is unfinished
-and leaves what is finished alone, so it may be started any number of times. When the process that
-started it dies, the standard input closes: the worker saves its state and stops.
+modules are those that ids of environments and names of algorithms may name (``--trust``). It
+continues what is unfinished and leaves what is finished alone, so it may be started again. When
+the process that started it dies, the standard input closes: the worker saves its state and stops.
 """
 
 import os

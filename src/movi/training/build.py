@@ -63,9 +63,11 @@ class Overrides:
 
     def is_fused(self, config: Config) -> bool:
         """Whether a run is compiled end to end: a JAX-native environment, and nothing hosted."""
-        if self.environment is not None:
-            return isinstance(self.environment, JaxEnvironment)
-        return self.make_environment is None and self.replay is None and is_gymnax(config.env)
+        hosted = self.make_environment is not None or self.replay is not None
+        if isinstance(self.environment, JaxEnvironment) and hosted:
+            raise UserError("make_environment, replay: not with a JaxEnvironment; it's compiled")
+        jax_native = is_gymnax(config.env) and self.environment is None and not hosted
+        return jax_native or isinstance(self.environment, JaxEnvironment)
 
 
 def known_config(

@@ -75,16 +75,6 @@ class SeedRun:
             return until
         return min(until, -(-self.diverged // CHECK_PERIOD) * CHECK_PERIOD)
 
-    @property
-    def updates(self) -> int:
-        """Updates up to this step."""
-        return self._multiples(self.config.update_period)
-
-    @property
-    def syncs(self) -> int:
-        """Synchronisations up to this step."""
-        return self._multiples(self.config.sync_period)
-
     def row(self, until: int, iteration: int) -> dict[str, Any]:
         """The metrics of the agent steps up to ``until``."""
         n, first, incomplete = self.config.num_envs, self.step, self.config.horizon.incomplete
@@ -103,13 +93,13 @@ class SeedRun:
         self._metrics = self._metrics[count:]
         self.step = until
         stored = max(0, min(until, self.config.replay_capacity) - incomplete)
-        counts = {"updates": self.updates, "syncs": self.syncs, "stored": stored}
+        counts = {
+            "updates": _due(self.config, self.config.update_period, until),
+            "syncs": _due(self.config, self.config.sync_period, until),
+            "stored": stored,
+        }
         named = dict(zip(self._names, means))
         return metrics_row(self.config, iteration, until, self.scores, named, counts)
-
-    def _multiples(self, period: int) -> int:
-        """How many multiples of a period there are in (learns_after, step]."""
-        return max(0, self.step // period - self.config.learns_after // period)
 
 
 class FusedLoop:
@@ -160,8 +150,7 @@ class FusedLoop:
     @property
     def updates(self) -> int:
         """Updates of each seed so far."""
-        starts, period = self.config.learns_after, self.config.update_period
-        return max(0, self.step // period - starts // period)
+        return _due(self.config, self.config.update_period, self.step)
 
     def begin(self) -> None:
         """Starts with empty replays."""
@@ -272,7 +261,7 @@ class FusedLoop:
     def _placed(self, seeds: Sequence[Any]) -> list[Any]:
         """One tree for each program: programs on different devices run at the same time."""
         if self._vectorised:
-            return [_stacked(seeds)]
+            return [jax.tree.map(lambda *leaves: jnp.stack(leaves), *seeds)]
         devices = jax.local_devices()
         return [jax.device_put(own, devices[i % len(devices)]) for i, own in enumerate(seeds)]
 
@@ -298,6 +287,11 @@ class FusedLoop:
         self.step = min(self.added, self.config.steps)
 
 
+def _due(config: Config, period: int, step: int) -> int:
+    """How often something was due up to a step: multiples of a period once learning began."""
+    return max(0, step // period - config.learns_after // period)
+
+
 @jax.jit
 def _fetched(ring: Transition, slots: jax.Array) -> Transition:
     return jax.tree.map(lambda leaf: leaf[slots], ring)
@@ -305,7 +299,3 @@ def _fetched(ring: Transition, slots: jax.Array) -> Transition:
 
 def _without_ring(state: FusedState) -> tuple[Any, Any, Any]:
     return state.learner, state.environments, state.observation
-
-
-def _stacked(trees: Sequence[Any]) -> Any:
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *trees)

@@ -52,11 +52,11 @@ def train(
       environment: your own, in place of the config's; closed at the end. A ``JaxEnvironment`` is
         trained on in the fused loop, as those that the config names are.
       make_environment: makes n environments, for the evaluation; the config's by default. With an
-        environment of your own and without this there is no evaluation.
+        environment of your own and without this there is none, but of a ``JaxEnvironment``.
       network: any flax module from observations to action values, in place of the config's; or one
         for each network of the algorithm, by name.
       optimiser: any optax transformation, in place of the config's.
-      replay: your own, in place of the environment's usual one.
+      replay: your own, in place of the environment's usual one; not for a ``JaxEnvironment``.
       watcher: hears of the run as it goes.
       stop: asked often; a signal's number makes the run stop with a checkpoint and an
         ``Interrupted``: see ``movi.training.stopping``.
