@@ -36,8 +36,8 @@ def greedy_value(next_values: Values) -> Array:
 
 def two_greedy_values(next_values: Values) -> tuple[Array, Array]:
     """(max_a q¹(s', a), max_a q²(s', a)): the newest copy and the one before."""
-    q = next_values[next_values.algorithm.value]
-    return library(q).max(q[0]), library(q).max(q[1])
+    newest, before = next_values[next_values.algorithm.value]
+    return library(newest).max(newest), library(before).max(before)
 
 
 # What is made of it ------------------------------------------------------------------------------
