@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+RECIPES := .venv-recipes/.ready
 RESULTS := results
 WORKERS ?= 2
 # Which versions of what we need: those that were tested; empty for the newest there are.
@@ -11,17 +12,20 @@ NEWEST ?= python3.13
 
 REFERENCE ?=
 
-.PHONY: help setup reproduce evidence test test-portable test-newest test-slow docs bench lint clean
+.PHONY: help setup reproduce evidence test test-portable test-newest test-slow docs bench dist licences recipes lint clean
 
 help:
 	@echo "make reproduce  the paper's experiments, into $(RESULTS)/ (a page and figures)"
 	@echo "make evidence   the page and figures of the committed runs, and the numbers of docs/evidence.md"
-	@echo "make test       lint, types and the test suite (about 12 minutes on two cores)"
+	@echo "make test       lint, types and the test suite (about 8 minutes on two cores)"
 	@echo "make test-portable  the numeric tests as other processors would run them"
 	@echo "make test-newest    make test with $(NEWEST) and the newest versions of everything"
 	@echo "make test-slow  what takes longer"
 	@echo "make docs       the site, into site/: open site/index.html"
 	@echo "make bench      this project and its peers, side by side"
+	@echo "make recipes    an environment with PyTorch, for examples/recipes"
+	@echo "make dist       the sdist and the wheel, into dist/"
+	@echo "make licences   the licences of what we depend on, into docs/licences.md"
 	@echo "make clean      remove what make created"
 
 setup: $(READY)
@@ -30,7 +34,7 @@ setup: $(READY)
 $(READY): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "movi needs Python 3.11 or newer, $(PYTHON) is %d.%d; try make PYTHON=python3.12" % sys.version_info[:2])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[atari,gymnax,mujoco,ray,report,video,dev]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[agents,atari,gymnax,mujoco,onnx,ray,report,video,dev]'
 	@touch $(READY)
 
 reproduce: $(READY)
@@ -60,8 +64,16 @@ test-portable: $(READY)
 test-newest:
 	$(MAKE) test PYTHON=$(NEWEST) VENV=.venv-newest CONSTRAINTS=
 
-test-slow: $(READY)
+test-slow: $(READY) $(RECIPES)
 	$(BIN)/python -m pytest -m slow
+
+# PyTorch and stable-baselines3, for the programs in examples/recipes.
+recipes: $(RECIPES)
+
+$(RECIPES): examples/recipes/requirements.txt
+	test -x $(@D)/bin/python || $(PYTHON) -m venv $(@D)
+	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $< -e .
+	@touch $@
 
 # The site's tools are in an environment of their own, beside the package and what its notebooks need.
 .venv-docs/.ready: pyproject.toml constraints.txt constraints-docs.txt
@@ -76,7 +88,14 @@ docs: .venv-docs/.ready
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py --out $(RESULTS)/bench.json
 
+dist: $(READY)
+	rm -rf dist
+	$(BIN)/python -m build --outdir dist .
+
+licences: $(READY)
+	$(BIN)/python docs/licences.py
+
 clean:
-	rm -rf $(VENV) .venv-newest .venv-bench .venv-docs .venv-sb3 site $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-bench .venv-docs .venv-recipes .venv-sb3 .venv-sac site $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	find src -name '*.egg-info' -type d -prune -exec rm -rf {} +

@@ -1,5 +1,6 @@
 """How it is installed: what our pages and messages tell people to type, and under which name."""
 
+import importlib.util
 import os
 import re
 import subprocess
@@ -13,10 +14,11 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import movi
+from movi.errors import AGENTS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-WORDS = r"pip install ((?:-\S+ |\S+\.txt |\$\(\w+\) )*)('[^']*'|[^\s`),;]+)"
+WORDS = r"pip install ((?:-\S+ |\S+\.txt |\$(?:\(\w+\)|<) )*)('[^']*'|[^\s`),;]+)"
 
 
 def texts():
@@ -41,7 +43,7 @@ def test_every_pip_install_that_we_tell_people_means_this_distribution_and_an_ex
             found.append(named)
         assert "'movi[" not in text, f"{file}: an extra of the other package"
     assert "'.[atari]'" in found
-    assert "'momentum-rl[{extra}]'" in found
+    assert "'momentum-rl[{together}]'" in found
 
 
 def ranges():
@@ -49,7 +51,8 @@ def ranges():
     ours = ("dev", "docs")
     extras = {k: v for k, v in PROJECT["optional-dependencies"].items() if k not in ours}
     lines = [*PROJECT["dependencies"], *(line for some in extras.values() for line in some)]
-    return [Requirement(line) for line in lines]
+    every = [Requirement(line) for line in lines]
+    return [one for one in every if one.name != PROJECT["name"]]
 
 
 def test_the_supported_range_has_two_ends_and_holds_what_was_tested():
@@ -63,11 +66,37 @@ def test_the_supported_range_has_two_ends_and_holds_what_was_tested():
 
 
 def test_the_classifiers_name_the_pythons_from_the_oldest_to_the_one_of_test_newest():
-    named = [c.split(" :: ")[-1] for c in PROJECT["classifiers"] if "Language :: Python" in c]
+    ends = [c.split(" :: ")[-1] for c in PROJECT["classifiers"] if "Language :: Python" in c]
+    named = [end for end in ends if end != "Only"]
     oldest = PROJECT["requires-python"].removeprefix(">=")
     newest = re.search(r"^NEWEST \?= python(.*)$", (ROOT / "Makefile").read_text(), re.M)[1]
     first, last = (int(text.removeprefix("3.")) for text in (oldest, newest))
     assert named == [f"3.{minor}" for minor in range(first, last + 1)]
+
+
+def test_the_page_of_licences_is_what_the_metadata_of_the_tested_versions_say():
+    pins = dict(line.split("==") for line in (ROOT / "constraints.txt").read_text().splitlines())
+    script = ROOT / "docs" / "licences.py"
+    spec = importlib.util.spec_from_file_location("licences", script)
+    licences = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(licences)
+    rows = licences.rows()
+    assert {"jax", "flax", "ale-py"} <= set(rows)
+    assert rows["jax"] == ("every installation", "Apache-2.0")
+    assert rows["flax"][0] == "agents"
+    tested = {canonicalize_name(name): version for name, version in pins.items()}
+    other = [name for name in rows if version(name) != tested.get(name)]
+    if other:
+        pytest.skip(f"not the versions of constraints.txt: {', '.join(other)}")
+    assert script.with_suffix(".md").read_text() == licences.page()
+
+
+def test_every_extra_that_trains_includes_the_agents():
+    extras = PROJECT["optional-dependencies"]
+    including = {name for name, lines in extras.items() if "momentum-rl[agents]" in lines}
+    assert including == {"atari", "gymnax", "mujoco", "onnx", "ray", "video"}
+    roots = {Requirement(line).name for line in extras["agents"]}
+    assert roots == AGENTS  # distributions and modules have the same names
 
 
 def test_a_hint_names_what_works_from_a_clone_and_from_an_index():

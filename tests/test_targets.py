@@ -106,7 +106,7 @@ def test_an_unknown_sign_is_refused():
 def test_a_target_refuses_wrong_ranks(algorithm, name, wrong):
     right = {"values": HERE, "a": 1, "r": 3.0, "discount": 0.5, "next_values": NEXT, "beta": 0.75}
     algorithm.target(name, **right)
-    with pytest.raises(AssertionError):
+    with pytest.raises(UserError, match=r"^(a|r|discount|beta|q|h): rank \d, expected \d: "):
         algorithm.target(name, **(right | wrong))
 
 

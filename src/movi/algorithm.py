@@ -14,16 +14,16 @@ iterate (q_{k−1} when q_k is computed) and row 1 the one before; for networks 
 synchronised copy (Q⁻) and row 1 the one before it.
 
 ``discount`` is γ, or 0 when s' is terminal: there is no "done".
+
+Rows are arrays of JAX, NumPy or PyTorch, and a target is one of the same library. It is of one
+transition; ``jax.vmap`` and ``torch.func.vmap`` map it over a minibatch.
 """
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import chex
-import jax.numpy as jnp
-from jax import Array
-
+from movi.arrays import Array, entry, library
 from movi.errors import UserError
 from movi.soft import Real
 from movi.values import NUMBER, Value
@@ -130,12 +130,19 @@ class Algorithm:
             given if isinstance(given, Values) else self.at(given)
             for given in (values, next_values)
         )
-        chex.assert_rank([a, r, discount, beta], [0] * 4)
+        for what, scalar in (("a", a), ("r", r), ("discount", discount), ("beta", beta)):
+            _check_rank(what, scalar, 0)
         for rows in (here.rows, there.rows):
-            ranks = [2 + len(self.kind(own).shape) for own in rows]
-            chex.assert_rank(list(rows.values()), ranks)
+            for what, row in rows.items():
+                _check_rank(what, row, 2 + len(self.kind(what).shape))
         own = self.targets[name]
         return own.backup(here, a, r, discount, own.bootstrap(there), beta)
+
+
+def _check_rank(name: str, x: Any, rank: int) -> None:
+    """A target is of one transition, which is mapped over a batch."""
+    if (found := getattr(x, "ndim", 0)) != rank:
+        raise UserError(f"{name}: rank {found}, expected {rank}: a target is of one transition")
 
 
 @dataclass(frozen=True, eq=False)
@@ -169,5 +176,6 @@ class Values:
         """q(s, π(s)) with π greedy for the preference: max_a q(s, a) where that is q itself."""
         q, own = self.value, self.algorithm
         if own.preference == own.value and own.kind(own.value) == NUMBER and not own.double:
-            return jnp.max(q)
-        return q[jnp.argmax(self.preference)]
+            return library(q).max(q)
+        preference = self.preference
+        return entry(q, library(preference).argmax(preference))

@@ -6,7 +6,14 @@ from importlib import import_module
 from typing import Any
 
 from movi.arguments import with_options
-from movi.errors import Interrupted, MissingExtra, ToleranceMissed, UserError, one_line
+from movi.errors import (
+    Interrupted,
+    MissingExtra,
+    ToleranceMissed,
+    UserError,
+    needing_agents,
+    one_line,
+)
 from movi.signals import listening
 from movi.version import __version__
 
@@ -108,7 +115,8 @@ def main(argv: Sequence[str] | None = None) -> int:
                 print(f"movi {__version__}")
             else:
                 words, chosen = parse(arguments)
-                perform(chosen)
+                with needing_agents(words):
+                    perform(chosen)
             sys.stdout.flush()
     except UserError as error:
         return _end(str(error), 2)

@@ -1,5 +1,7 @@
 """The exceptions that callers are meant to see: one line, no traceback."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 LONGEST = 290  # characters of a line, so that with the program's name it has at most 300
@@ -49,6 +51,27 @@ class MissingExtra(UserError):
             f"{what} needs the extra{'s' * (len(extras) > 1)} {names}: "
             f"pip install 'momentum-rl[{together}]' (in a clone: '.[{together}]')"
         )
+
+
+AGENTS = frozenset({"flax", "gymnasium", "optax", "safetensors", "tensorboardX"})
+"""What is imported under these names is not of the core but of the extra `agents`."""
+
+
+@contextmanager
+def needing_agents(what: str) -> Iterator[None]:
+    """What trains an agent or plays with it: where its packages are missing, a ``MissingExtra``.
+
+    >>> with needing_agents("movi.train"):
+    ...     raise ModuleNotFoundError("No module named 'optax'", name="optax")
+    Traceback (most recent call last):
+    movi.errors.MissingExtra: movi.train needs the extra `agents`: ...
+    """
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        if (error.name or "").partition(".")[0] not in AGENTS:
+            raise
+        raise MissingExtra(what, "agents") from None
 
 
 class NoRoom(UserError):

@@ -17,10 +17,8 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-import jax.numpy as jnp
-from jax import Array
-
 from movi.algorithm import Algorithm, Target, Values
+from movi.arrays import Array, entry, library
 from movi.errors import UserError, check_fraction, check_positive
 from movi.soft import Real, mellowmax, scaled_log_policy, soft_maximum, soft_policy, under
 from movi.targets import AVI, MOVI, evaluation, gap_increasing, greedy_value, munchausen
@@ -61,7 +59,7 @@ def mirrored(kappa: Real, beta: Real, tau: Real, regularised: bool) -> Algorithm
         return under(soft_policy(p, kappa), q)
 
     def logits(values: Values, a: Real, r: Real, discount: Real, v: Any, rate: Real) -> Array:
-        log_pi = scaled_log_policy(values["p"][0], kappa)[a]
+        log_pi = entry(scaled_log_policy(values["p"][0], kappa), a)
         return beta * log_pi + evaluation(values, a, r, discount, v, rate)
 
     return _with_a_table("md-vi", "p", bootstrap, logits, kappa, tau, regularised)
@@ -83,7 +81,7 @@ def dual_averaging(lam: float, tau: float = 0.0, *, regularised: bool = True) ->
         return under(soft_policy(h, kappa), next_values.value)
 
     def sums(values: Values, a: Real, r: Real, discount: Real, v: Any, rate: Real) -> Array:
-        return beta * values["h"][0][a] + evaluation(values, a, r, discount, v, rate)
+        return beta * entry(values["h"][0], a) + evaluation(values, a, r, discount, v, rate)
 
     made = _with_a_table("da-vi", "h", bootstrap, sums, kappa, tau, regularised)
     return replace(made, rho=beta)
@@ -135,7 +133,7 @@ def conservative_value_iteration(alpha: float, eta: float) -> Algorithm:
 def advantage_learning(alpha: float) -> Algorithm:
     """AL(α) (Baird 1999, Bellemare et al. 2016): CVI as η → ∞, M-VI as τ → 0; α = 1 is DPP's."""
     check_fraction("alpha", alpha)
-    return gap_increasing("advantage-learning", alpha, lambda q: jnp.max(q, -1))
+    return gap_increasing("advantage-learning", alpha, lambda q: library(q).max(q, axis=-1))
 
 
 # Policies that are evaluated by more than one step ------------------------------------------------

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from movi.errors import UserError
+from movi.errors import UserError, needing_agents
 
 
 def module_of(name: str, what: str) -> str:
@@ -75,6 +75,7 @@ def named(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], A
     def get(name: str) -> Any:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(home_of[name], package), name)
+        with needing_agents(f"{package}.{name}"):
+            return getattr(import_module(home_of[name], package), name)
 
     return get

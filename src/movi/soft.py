@@ -3,8 +3,7 @@
 Written around the maximum, so that nothing overflows however small the temperature κ is.
 """
 
-import jax.numpy as jnp
-from jax import Array
+from movi.arrays import Array, constant, library
 
 Real = Array | float  # a number, or an array of rank 0
 
@@ -16,19 +15,23 @@ def soft_maximum(x: Array, kappa: Real) -> Array:
     >>> [float(soft_maximum(np.array([2e6, 1e6]), kappa)) for kappa in (1e-300, 1e-3)]
     [2000000.0, 2000000.0]
     """
-    top = jnp.max(x, -1, keepdims=True)
-    return top[..., 0] + kappa * jnp.log(jnp.sum(jnp.exp(_over(x - top, kappa)), -1))
+    xp = library(x)
+    top = xp.max(x, axis=-1, keepdims=True)
+    return top[..., 0] + kappa * xp.log(xp.sum(xp.exp(_over(x - top, kappa)), axis=-1))
 
 
 def _over(gaps: Array, kappa: Real) -> Array:
     """gaps / κ, with 0 / κ = 0 where κ is too small for the type of the numbers."""
-    return gaps / jnp.maximum(kappa, jnp.finfo(gaps.dtype).tiny)
+    xp = library(gaps)
+    least = constant(float(xp.finfo(gaps.dtype).tiny), gaps)
+    return gaps / xp.maximum(constant(kappa, gaps), least)
 
 
 def soft_policy(x: Array, kappa: Real) -> Array:
     """softmax(x / κ) over the last axis, for κ > 0."""
-    weights = jnp.exp(_over(x - jnp.max(x, -1, keepdims=True), kappa))
-    return weights / jnp.sum(weights, -1, keepdims=True)
+    xp = library(x)
+    weights = xp.exp(_over(x - xp.max(x, axis=-1, keepdims=True), kappa))
+    return weights / xp.sum(weights, axis=-1, keepdims=True)
 
 
 def scaled_log_policy(x: Array, kappa: Real) -> Array:
@@ -38,12 +41,14 @@ def scaled_log_policy(x: Array, kappa: Real) -> Array:
 
 def under(pi: Array, x: Array) -> Array:
     """⟨π, x⟩ over the last axis; what π never takes may be infinite."""
-    return jnp.sum(jnp.where(pi == 0, 0.0, pi * x), -1)
+    xp = library(x)
+    return xp.sum(xp.where(pi == 0, 0.0, pi * x), axis=-1)
 
 
 def mellowmax(x: Array, eta: float) -> Array:
     """ln(mean_a exp(η x_a)) / η over the last axis."""
-    return soft_maximum(x, 1 / eta) - jnp.log(x.shape[-1]) / eta
+    actions = constant(x.shape[-1], x)
+    return soft_maximum(x, 1 / eta) - library(x).log(actions) / eta
 
 
 def boltzmann(x: Array, eta: float) -> Array:

@@ -18,13 +18,10 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-import jax
-import jax.numpy as jnp
-from jax import Array
-
 from movi.algorithm import Algorithm as Algorithm
 from movi.algorithm import Target as Target
 from movi.algorithm import Values as Values
+from movi.arrays import Array, entry, library
 from movi.errors import UserError, check_fraction, check_not_negative, check_positive
 from movi.soft import Real, boltzmann, mellowmax, scaled_log_policy, soft_policy, under
 from movi.values import NUMBER, Value
@@ -39,8 +36,8 @@ def greedy_value(next_values: Values) -> Array:
 
 def two_greedy_values(next_values: Values) -> tuple[Array, Array]:
     """(max_a q¹(s', a), max_a q²(s', a)): the newest copy and the one before."""
-    newest, before = next_values[next_values.algorithm.value]
-    return jnp.max(newest), jnp.max(before)
+    q = next_values[next_values.algorithm.value]
+    return library(q).max(q[0]), library(q).max(q[1])
 
 
 # What is made of it ------------------------------------------------------------------------------
@@ -58,7 +55,7 @@ def speedy(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real)
 
     q¹ + (1 − β)(r + γ max q² − q¹) + β γ (max q¹ − max q²), with q¹ at (s, a) and the maxima at s'.
     """
-    (v1, v2), q1 = v, values.value[a]
+    (v1, v2), q1 = v, entry(values.value, a)
     return q1 + (1 - beta) * (r + discount * v2 - q1) + beta * discount * (v1 - v2)
 
 
@@ -69,7 +66,7 @@ def speedy_as_printed(
 
     It contradicts SQL and is slower in tables; kept to reproduce what the paper states.
     """
-    (v1, v2), q1 = v, values.value[a]
+    (v1, v2), q1 = v, entry(values.value, a)
     return q1 + (1 - beta) * (r + discount * v2 - q1) + beta * discount * (v2 - v1)
 
 
@@ -122,10 +119,12 @@ def momentum(
 
     def average(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
         if h_target == "network":
-            y = values.current[value][a]
+            y = entry(values.current[value], a)
         else:
             y = q.backup(values, a, r, discount, v, beta)
-        return own.mixture(beta, values["h"][0][a], y if own == kind else kind.expectation(y))
+        return own.mixture(
+            beta, entry(values["h"][0], a), y if own == kind else kind.expectation(y)
+        )
 
     return replace(
         algorithm,
@@ -143,6 +142,9 @@ def reads_preference(algorithm: Algorithm) -> bool:
     q = algorithm.targets[algorithm.value]
     if q.bootstrap is greedy_value:  # known, without a trace
         return True
+    import jax
+    import jax.numpy as jnp
+
     targets = {**algorithm.targets, "own": q}
     apart = replace(algorithm, targets=targets, preference="own", double=False)
 
@@ -174,7 +176,7 @@ def smoothed_value_iteration(rho: float) -> Algorithm:
     check_not_negative("rho", rho)
 
     def sums(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
-        return rho * values["h"][0][a] + evaluation(values, a, r, discount, v, beta)
+        return rho * entry(values["h"][0], a) + evaluation(values, a, r, discount, v, beta)
 
     q = MOVI.targets["q"]
     targets = MappingProxyType({"q": q, "h": Target(q.bootstrap, sums)})
@@ -235,7 +237,7 @@ def gap_increasing(
     def backup(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
         del beta
         psi = values.value
-        return alpha * psi[a] + r + discount * v - alpha * soft(psi)
+        return alpha * entry(psi, a) + r + discount * v - alpha * soft(psi)
 
     targets = MappingProxyType({"q": Target(bootstrap, backup)})
     return Algorithm(name, targets, evaluates=False, **traits)
@@ -256,7 +258,7 @@ def dynamic_policy_programming(
         raise UserError(f"form: {form!r}, expected one of {', '.join(softened)}")
 
     def soft(psi: Array) -> Array:
-        return jnp.max(psi) if eta is None else softened[form](psi, eta)
+        return library(psi).max(psi) if eta is None else softened[form](psi, eta)
 
     return gap_increasing("dpp", 1.0, soft, temperature=0.0 if eta is None else 1 / eta)
 
@@ -280,8 +282,9 @@ def munchausen(alpha: float = 0.9, tau: float = 0.03, floor: float = -1.0) -> Al
         return under(soft_policy(next_values.preference, tau), next_values.value - log_pi)
 
     def backup(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
-        log_pi = scaled_log_policy(values.preference, tau)[a]
-        return evaluation(values, a, r + alpha * jnp.clip(log_pi, floor, 0.0), discount, v, beta)
+        log_pi = entry(scaled_log_policy(values.preference, tau), a)
+        clipped = library(log_pi).clip(log_pi, floor, 0.0)
+        return evaluation(values, a, r + alpha * clipped, discount, v, beta)
 
     targets = MappingProxyType({"q": Target(bootstrap, backup)})
     return Algorithm("munchausen", targets, temperature=tau, tau=(1 - alpha) * tau)

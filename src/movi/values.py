@@ -10,17 +10,18 @@ array [..., *shape]; ``shape`` is () for a number and (n,) for the other two.
 
 A table holds values; a network gives *outputs*, of which ``read`` makes values: logits become
 probabilities, everything else is taken as it is. A target is never an output.
+
+``read`` and ``distance`` are for the networks of this package; the other three, of which targets
+are made, are for arrays of JAX, NumPy and PyTorch alike.
 """
 
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Protocol
 
-import jax
-import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
+from movi.arrays import Array, constant, library, product
 from movi.errors import UserError
 from movi.reading import checked
 from movi.soft import Real
@@ -129,42 +130,45 @@ class Categorical(_Entries):
 
     def zero(self) -> np.ndarray:
         """All mass at 0, split between the atoms beside it."""
-        with jax.ensure_compile_time_eval():
-            return np.asarray(_triangles(np.zeros(1), self)[:, 0])
+        return np.asarray(_triangles(np.zeros(1), self)[:, 0])
 
     def read(self, output: Any) -> Array:
         """The probabilities of logits."""
+        import jax
+
         return jax.nn.softmax(output)
 
     def expectation(self, x: Array) -> Array:
         """⟨z, x⟩."""
-        return jnp.matmul(x, self.atoms.astype(x.dtype), precision=jax.lax.Precision.HIGHEST)
+        return product(x, constant(self.atoms, x))
 
     def backup(self, r: Real, discount: Real, x: Array) -> Array:
         """Φ(r + γ z; x): each atom's mass, moved and split between the two atoms beside it.
 
         Mass that leaves the support goes to its end; ``clipped`` says how much.
         """
-        moved = r + discount * jnp.asarray(self.atoms, jnp.result_type(x))
-        return jnp.matmul(_triangles(moved, self), x, precision=jax.lax.Precision.HIGHEST)
+        return product(_triangles(r + discount * constant(self.atoms, x), self), x)
 
     def clipped(self, r: Real, discount: Real, x: Array) -> Array:
         """The share of the mass of r + γ X that is outside the support."""
-        moved = r + discount * jnp.asarray(self.atoms, jnp.result_type(x))
+        xp, moved = library(x), r + discount * constant(self.atoms, x)
         slack = 1e-4 * (self.high - self.low) / (self.n - 1)  # an atom that rounding moved is in
-        return jnp.sum(jnp.where((moved < self.low - slack) | (moved > self.high + slack), x, 0))
+        return xp.sum(xp.where((moved < self.low - slack) | (moved > self.high + slack), x, 0))
 
     def distance(self, output: Array, y: Array, loss: Loss) -> Array:
         """The cross-entropy −Σ y ln softmax(output); ``loss`` is for numbers and not used."""
         del loss
-        return -jnp.sum(y * jax.nn.log_softmax(output), -1)
+        import jax
+
+        return -(y * jax.nn.log_softmax(output)).sum(-1)
 
 
-def _triangles(points: Array | np.ndarray, value: Categorical) -> Array:
+def _triangles(points: Any, value: Categorical) -> Array:
     """[n, m]: the share of each of m points that each of n atoms takes; columns sum to 1."""
     width = (value.high - value.low) / (value.n - 1)
-    places = (jnp.clip(points, value.low, value.high) - value.low) / width
-    return jnp.maximum(1 - jnp.abs(places[None, :] - np.arange(value.n)[:, None]), 0)
+    xp, atoms = library(points), constant(np.arange(value.n), points)
+    places = (xp.clip(points, value.low, value.high) - value.low) / width
+    return xp.clip(1 - abs(places[None, :] - atoms[:, None]), 0, None)
 
 
 @dataclass(frozen=True)
@@ -190,7 +194,7 @@ class Quantile(_Entries):
 
     def expectation(self, x: Array) -> Array:
         """Their mean."""
-        return jnp.mean(x, -1)
+        return library(x).mean(x, axis=-1)
 
     def distance(self, output: Array, y: Array, loss: Loss) -> Array:
         """Σ_i mean_j |τ_i − 1{y_j < output_i}| Huber(y_j − output_i): quantile regression.
@@ -198,6 +202,9 @@ class Quantile(_Entries):
         Another ``loss`` would make something else of quantiles: it is for numbers and not used.
         """
         del loss
+        import jax
+        import jax.numpy as jnp
+
         levels = (np.arange(self.n) + 0.5) / self.n
         errors = y[..., None, :] - output[..., :, None]
         weights = jnp.abs(levels.astype(output.dtype)[:, None] - (errors < 0))

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Collection
 from dataclasses import asdict, replace
 
-from movi.errors import UserError
+from movi.errors import UserError, needing_agents
 from movi.runs.sweep import Sweep, from_json, to_json
 from movi.spaces import Spaces
 from movi.training.footprint import Footprint, footprint
@@ -42,7 +42,8 @@ def main(trust: Collection[str]) -> None:
     """Answers for the sweep on the standard input."""
     sweep = from_json(sys.stdin.buffer.read().decode("utf-8"))
     try:
-        answer: dict[str, object] = {"needs": [asdict(need) for need in computed(sweep, trust)]}
+        with needing_agents("sweep"):
+            answer: dict[str, object] = {"needs": [asdict(need) for need in computed(sweep, trust)]}
     except UserError as error:
         answer = {"error": str(error)}
     print(json.dumps(answer))

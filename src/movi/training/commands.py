@@ -240,23 +240,27 @@ class Record:
 
 @dataclass(frozen=True)
 class Export:
-    """Write a run's agent to one file, for ``movi.load(FILE).act(observation)``."""
+    """Write a run's agent to one file, for ``movi.load(FILE).act(observation)``, or as ONNX."""
 
     run: Positional[Path]
     """A run directory, or an agent's file."""
     file: Positional[Path]
-    """The file to write, .safetensors."""
+    """The file to write: .safetensors, or .onnx (its policy alone, for other programs)."""
     trust: Trust = ()
 
     def execute(self) -> None:
         """Write the file."""
-        if self.file.suffix != ".safetensors":
-            raise UserError(f"file: {self.file}, expected a name that ends in .safetensors")
+        if self.file.suffix not in (".safetensors", ".onnx"):
+            raise UserError(
+                f"file: {self.file}, expected a name that ends in .safetensors or .onnx"
+            )
         from movi.agents.agent import load, save
+        from movi.agents.onnx_file import save_onnx
         from movi.files import file_to_write
 
         file_to_write(self.file, "file")
-        save(load(self.run, trust=self.trust), self.file)
+        write = save if self.file.suffix == ".safetensors" else save_onnx
+        write(load(self.run, trust=self.trust), self.file)
         print(self.file)
 
 
