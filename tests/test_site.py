@@ -151,6 +151,15 @@ def test_search_finds_the_certificate(browser: Browser, site: Path) -> None:
     assert any("solving.html" in link for link in links), links
 
 
+@pytest.mark.usefixtures("site")
+@pytest.mark.parametrize("name", ["doctests", "mathematics"])
+def test_the_examples_of_the_making_hold(name: str) -> None:
+    """They need the site's own environment."""
+    words = [ROOT / ".venv-docs/bin/python", "-m", "doctest", "-o", "ELLIPSIS", f"{name}.py"]
+    done = subprocess.run(words, cwd=ROOT / "docs/making", capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
+
+
 def test_it_is_dark_where_the_system_is(browser: Browser, site: Path) -> None:
     lightness = {}
     for scheme in ("light", "dark"):
