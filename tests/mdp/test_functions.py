@@ -107,7 +107,9 @@ def test_a_function_that_fails_or_gives_other_shapes_is_refused():
         raise RuntimeError("no such place")
 
     make = FiniteMDP.from_function
-    assert refusal(make, 3, 2, fails, 0.9, vectorised=True).startswith("successors: it fails")
+    assert refusal(make, 3, 2, fails, 0.9, vectorised=True).startswith(
+        "successors: the function fails"
+    )
     assert refusal(make, 3, 2, lambda s, a: (s, s, s), 0.9).startswith("successors: shapes")
     assert refusal(make, 3, 0, maze, 0.9) == "actions: 0, expected at least 1"
     assert refusal(make, 3, 2, maze, 1.0).startswith("discount: 1.0")
