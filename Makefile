@@ -12,15 +12,16 @@ NEWEST ?= python3.13
 
 REFERENCE ?=
 
-.PHONY: help setup reproduce evidence test test-portable test-newest test-slow bench dist licences recipes lint clean
+.PHONY: help setup reproduce evidence test test-portable test-newest test-slow docs bench dist licences recipes lint clean
 
 help:
 	@echo "make reproduce  the paper's experiments, into $(RESULTS)/ (a page and figures)"
 	@echo "make evidence   the page and figures of the committed runs, and the numbers of docs/evidence.md"
-	@echo "make test       lint, types and the test suite (about 12 minutes on two cores)"
+	@echo "make test       lint, types and the test suite (about 8 minutes on two cores)"
 	@echo "make test-portable  the numeric tests as other processors would run them"
 	@echo "make test-newest    make test with $(NEWEST) and the newest versions of everything"
 	@echo "make test-slow  what takes longer"
+	@echo "make docs       the site, into site/: open site/index.html"
 	@echo "make bench      this project and its peers, side by side"
 	@echo "make recipes    an environment with PyTorch, for examples/recipes"
 	@echo "make dist       the sdist and the wheel, into dist/"
@@ -74,6 +75,16 @@ $(RECIPES): examples/recipes/requirements.txt
 	$(@D)/bin/python -m pip install --quiet --disable-pip-version-check -r $< -e .
 	@touch $@
 
+# The site's tools are in an environment of their own, beside the package and what its notebooks need.
+.venv-docs/.ready: pyproject.toml constraints.txt constraints-docs.txt
+	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -c constraints-docs.txt -e '.[gymnax,report,docs]'
+	@touch $@
+
+docs: .venv-docs/.ready
+	NO_MKDOCS_2_WARNING=1 .venv-docs/bin/python -m mkdocs build --clean --quiet
+	@echo "site/index.html"
+
 bench: $(READY)
 	$(BIN)/python benchmarks/run.py --out $(RESULTS)/bench.json
 
@@ -85,6 +96,6 @@ licences: $(READY)
 	$(BIN)/python docs/licences.py
 
 clean:
-	rm -rf $(VENV) .venv-newest .venv-bench .venv-recipes .venv-sb3 $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) .venv-newest .venv-bench .venv-docs .venv-recipes .venv-sb3 .venv-sac site $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	find src -name '*.egg-info' -type d -prune -exec rm -rf {} +

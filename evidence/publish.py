@@ -19,11 +19,12 @@ from movi.reports.deep.results import BASELINE, MOMENTUM
 from movi.reports.drawing.bars import bracketed
 from movi.reports.drawing.figure import Picture
 from movi.reports.evidence import claims
+from movi.reports.evidence.findings import everything
 from movi.reports.evidence.gathered import Contrast, Evidence, gather
 from movi.reports.evidence.plan import read_plan
 from movi.reports.evidence.sections import drawn, progress_rows, published_rows
 from movi.reports.statistics import Estimate
-from movi.reports.verdict import Verdict
+from movi.reports.verdict import Finding
 from movi.runs.finding import find_runs
 
 HERE = Path(__file__).parent
@@ -68,13 +69,13 @@ def _gain(contrast: Contrast) -> str:
 
 def verdicts(evidence: Evidence) -> str:
     """The paper's claims, judged."""
-    said = [one for one in claims.verdicts(evidence) if isinstance(one, Verdict)]
+    said = claims.verdicts(evidence)
     return _table([{"claim": v.claim, "seen": v.seen, "verdict": v.word} for v in said])
 
 
 def findings(evidence: Evidence) -> str:
     """What is described and not judged."""
-    said = [one for one in claims.verdicts(evidence) if not isinstance(one, Verdict)]
+    said = [one for one in everything(evidence) if isinstance(one, Finding)]
     return _table([{"asked": one.about, "seen": one.seen} for one in said])
 
 

@@ -8,7 +8,7 @@ from movi.cli import main
 from movi.sizes import available_cores
 from movi.version import __version__
 
-DEVELOPERS = {"dev"}
+DEVELOPERS = {"dev", "docs"}
 
 
 def test_it_says_what_there_is(capsys):

@@ -35,11 +35,12 @@ def test_every_pip_install_that_we_tell_people_means_this_distribution_and_an_ex
         for _, target in re.findall(WORDS, text):
             if target.startswith("-"):
                 continue
-            name, wanted = re.fullmatch(r"'?([\w.{}-]+)(?:\[(.*)\])?'?", target).groups()
-            assert name in (".", PROJECT["name"], "{DISTRIBUTION}"), f"{file}: pip install {target}"
+            named = target.replace("{DISTRIBUTION}", PROJECT["name"])
+            name, wanted = re.fullmatch(r"'?([\w.-]+)(?:\[(.*)\])?'?", named).groups()
+            assert name in (".", PROJECT["name"]), f"{file}: pip install {target}"
             asked = set((wanted or "").split(",")) - {""}
             assert asked <= extras | {"{extra}", "{together}"}, f"{file}: pip install {target}"
-            found.append(target)
+            found.append(named)
         assert "'movi[" not in text, f"{file}: an extra of the other package"
     assert "'.[atari]'" in found
     assert "'momentum-rl[{together}]'" in found
@@ -47,7 +48,8 @@ def test_every_pip_install_that_we_tell_people_means_this_distribution_and_an_ex
 
 def ranges():
     """Every requirement of users, by the name of the distribution."""
-    extras = {k: v for k, v in PROJECT["optional-dependencies"].items() if k != "dev"}
+    ours = ("dev", "docs")
+    extras = {k: v for k, v in PROJECT["optional-dependencies"].items() if k not in ours}
     lines = [*PROJECT["dependencies"], *(line for some in extras.values() for line in some)]
     every = [Requirement(line) for line in lines]
     return [one for one in every if one.name != PROJECT["name"]]

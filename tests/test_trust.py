@@ -170,7 +170,9 @@ SWEEP = 'environments = ["evilmod:X-v0"]\nalgorithms = ["dqn"]\nseeds = 1\n'
 
 
 @pytest.mark.parametrize("kind", ["toml", "stored"])
-def test_a_sweep_imports_no_module_not_even_to_say_what_it_would_do(place, kind):
+def test_a_sweep_imports_no_module_not_even_to_say_what_it_would_do(
+    place, kind, monkeypatch, capsys
+):
     if kind == "toml":
         (place / "mine.toml").write_text(SWEEP)
         words = ["mine.toml", "--out", "sweep"]
@@ -180,13 +182,15 @@ def test_a_sweep_imports_no_module_not_even_to_say_what_it_would_do(place, kind)
         text = to_json(read_sweep_file(place / "mine.toml"))
         (place / "sweep" / "sweep.json").write_text(text)
         words = ["--out", "sweep"]
-    path = {"PYTHONPATH": f"{Path(movi.__file__).parents[1]}{os.pathsep}{place}"}
+    monkeypatch.syspath_prepend(place)  # where Python would find it
     for more in (["--dry-run"], []):
-        done = call("sweep", *words, *more, cwd=place, **path)
-        assert done.returncode == 2
-        assert "--trust evilmod" in done.stderr
-        assert done.stderr.count("\n") == 1
+        assert main(["sweep", *words, *more]) == 2
+        line = capsys.readouterr().err
+        assert "--trust evilmod" in line
+        assert line.count("\n") == 1
+        assert "evilmod" not in sys.modules
         assert not (place / "mark").exists()
+    path = {"PYTHONPATH": f"{Path(movi.__file__).parents[1]}{os.pathsep}{place}"}
     done = call("sweep", *words, "--dry-run", "--trust", "evilmod", cwd=place, **path)
     assert done.returncode == 0, done.stderr
     assert (place / "mark").exists()

@@ -46,7 +46,7 @@ def facts() -> Iterator[tuple[str, str]]:
         if not missing:
             yield extra, f"installed: {does}"
         else:
-            how = f"pip install '{DISTRIBUTION}[{extra}]' (in a clone: '.[{extra}]')"
+            how = f"pip install 'momentum-rl[{extra}]' (in a clone: '.[{extra}]')"
             yield extra, f"missing {', '.join(missing)}: {does}; {how}"
 
 

@@ -11,14 +11,17 @@ rounds it; what is converted to floating point is small.
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Protocol, Union
 
 import numpy as np
 
 from movi.errors import UserError, check_fraction, check_not_negative
 
-Step = Any  # int, or an integer array
-Value = Any  # float, or a floating-point array
+if TYPE_CHECKING:
+    import jax
+
+Step = Union[int, np.ndarray, "jax.Array"]  # integers
+Value = Union[float, np.ndarray, "jax.Array"]  # floating-point numbers
 
 
 class Schedule(Protocol):

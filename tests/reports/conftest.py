@@ -1,11 +1,9 @@
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from movi.reports import write_report
 from tests.reports import synthetic_results, synthetic_runs
-from tests.reports.report_browser import Browser
 
 
 @pytest.fixture(scope="session")
@@ -24,18 +22,3 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def tables_page(tables: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Their page, with its figures in every format."""
     return write_report(tables, tmp_path_factory.mktemp("page") / "report.html")
-
-
-@pytest.fixture(scope="session")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    browser = Browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.quit()
-
-
-@pytest.fixture
-def browser(chromium: Browser) -> Browser:
-    chromium.javascript(True)
-    chromium.prefer("light")
-    chromium.size(1200, 900)
-    return chromium

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.browser import Browser
 from tests.reports import synthetic_results as synthetic
-from tests.reports.report_browser import Browser
 
 PLOTS = 10
 SIZES = (

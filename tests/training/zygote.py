@@ -12,6 +12,8 @@ import os
 import signal
 import sys
 import time
+from contextlib import suppress
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +25,12 @@ from movi.runs.config import Config
 from movi.training.checkpoint import Checkpoints
 from movi.training.loop import Watcher
 from movi.training.train import train
+
+# What a run imports on its way, once for all children. gymnax itself starts XLA when it is
+# imported, which no child would survive; most of its time is seaborn's.
+for name in ("gymnasium.envs.classic_control", "movi.agents.sac", "seaborn", "tensorboardX"):
+    with suppress(ImportError):
+        import_module(name)
 
 
 class Begun(Watcher):

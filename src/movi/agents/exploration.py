@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.arrays import AnyArray
+from movi.schedules import Value
 from movi.spaces import Box, Spaces
 
 
@@ -32,7 +33,7 @@ class Exploration(NamedTuple, Generic[AnyArray]):
     """Random actions, [n, ...]."""
 
 
-def limits(epsilon: float | np.ndarray) -> Limits[np.ndarray]:
+def limits(epsilon: Value) -> Limits[np.ndarray]:
     """The integers of an ε, or of an array of them."""
     words = np.ceil(np.asarray(epsilon, float) * 2.0**32)
     return Limits(words > 0, (np.maximum(words, 1) - 1).astype(np.uint32))

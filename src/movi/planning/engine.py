@@ -33,7 +33,9 @@ class Scheme(NamedTuple):
 
     def rate(self, k: Array | int) -> Real:
         """β at iteration k = 1, 2, …"""
-        return self.beta(k - 1 + self.algorithm.first_beta)
+        rate = self.beta(k - 1 + self.algorithm.first_beta)
+        assert not isinstance(rate, np.ndarray)  # k is a number or JAX's
+        return rate
 
 
 def check_affine(algorithm: Algorithm, samples: int) -> None:

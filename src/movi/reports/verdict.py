@@ -18,6 +18,8 @@ class Verdict:
     """None if these data cannot decide."""
     waiting: str = ""
     """What is missing before anything can be decided, if that is so: "9 of 30 runs"."""
+    denied: str = "Not confirmed"
+    """What it is called if the data do not confirm it."""
 
     def __post_init__(self) -> None:
         if self.confirmed is not None:  # comparisons of arrays' entries give NumPy's own truth
@@ -28,7 +30,7 @@ class Verdict:
         """The verdict in words."""
         if self.confirmed is None:
             return f"Not decided yet, {self.waiting}" if self.waiting else "Not decided"
-        return "Confirmed" if self.confirmed else "Not confirmed"
+        return "Confirmed" if self.confirmed else self.denied
 
     @property
     def heading(self) -> str:

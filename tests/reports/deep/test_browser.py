@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from movi.reports import write_report
+from tests.browser import Browser
 from tests.reports import synthetic_runs as synthetic
-from tests.reports.report_browser import Browser
 from tests.reports.test_browser import SIZES, STATES, TOOLTIP
 
 PLOTS = 6

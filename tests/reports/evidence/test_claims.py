@@ -34,7 +34,7 @@ def words(*verdicts: Verdict) -> list[str]:
 
 
 @pytest.mark.parametrize(
-    ("gain", "word"), [(4.0, "Confirmed"), (-4.0, "Not confirmed"), (0.1, "Not decided")]
+    ("gain", "word"), [(4.0, "Confirmed"), (-4.0, "Contradicted"), (0.1, "Not decided")]
 )
 def test_c6_is_decided_by_the_interval_of_the_mean_greedy_improvement(
     folder: Path, gain: float, word: str
@@ -67,12 +67,15 @@ def test_while_runs_are_missing_nothing_is_decided_and_complete_games_are_told(
     assert titles[0].startswith("Asterix: +100 % [")
     assert titles[1] == "Breakout: not complete"
     assert "(1 of 2 games complete, 11 of 12 runs)" in figure.subtitle
+    bars = figures.improvements(evidence, "greedy")
+    assert bars is not None
+    assert (bars.games, bars.awaited) == (["Asterix"], ("Breakout",))
+    assert "Not complete yet: Breakout." in bars.caption
 
 
 def test_without_any_run_everything_is_still_asked(folder: Path) -> None:
     evidence = evidence_in(folder)
-    said = claims.verdicts(evidence)
-    assert words(*(one for one in said if isinstance(one, Verdict))) == [
+    assert words(*claims.verdicts(evidence)) == [
         "Not decided yet, 0 of 12 runs",
         *["Not decided yet, 0 of 12 runs"] * 3,
         *["Not decided yet, 0 of 9 runs"] * 2,
@@ -90,7 +93,7 @@ def test_c7_needs_an_interval_at_or_below_zero(folder: Path) -> None:
     dpp = claims.does_not_improve(evidence, "deep-dpp", "Deep DPP")
     assert words(sql, dpp, claims.fails(evidence)) == [
         "Confirmed",
-        "Not confirmed",
+        "Contradicted",
         "Not confirmed",
     ]
 
@@ -122,8 +125,8 @@ SLOPE = np.array([-1.0, 0, 0, 1])
     ("first", "last", "word"),
     [
         (-2.0, 2.0, "Confirmed"),
-        (2.0, 2.0, "Not confirmed"),
-        (-2.0, -2.0, "Not confirmed"),
+        (2.0, 2.0, "Contradicted"),
+        (-2.0, -2.0, "Contradicted"),
         (-0.5, 2.0, "Not decided"),
     ],
 )
@@ -143,7 +146,7 @@ def test_c8_compares_the_quarters_with_the_pooled_standard_error(
 
 @pytest.mark.parametrize(
     ("gain", "spread", "word"),
-    [(0.0, 0.02, "Confirmed"), (3.0, 0.02, "Not confirmed"), (0.0, 1.0, "Not decided")],
+    [(0.0, 0.02, "Confirmed"), (3.0, 0.02, "Contradicted"), (0.0, 1.0, "Not decided")],
 )
 def test_c9_wants_an_interval_around_zero_and_within_a_quarter(
     folder: Path, gain: float, spread: float, word: str
@@ -268,6 +271,8 @@ def test_runs_of_no_matrix_are_named_and_left_out(folder: Path) -> None:
     [
         ('whole = ["7-more-seeds.toml"]', 'whole = ["x.toml"]', "whole: 'x.toml', expected some"),
         ('"1-momentum.toml"', '"absent.toml"', "absent.toml: cannot be read"),
+        ('"1-momentum.toml"', '"../x.toml"', "'../x.toml', expected the name of a file beside it"),
+        ('"published.csv"', '"/etc/passwd"', "'/etc/passwd', expected the name of a file"),
         ('published = "published.csv"', "", "no published, expected a text"),
     ],
 )

@@ -39,6 +39,8 @@ class BarsFigure(Figure):
     bars: tuple[Bars, ...]
     """At least one; games are in the order of the first one's improvement."""
     y_title: str = "improvement"
+    awaited: tuple[str, ...] = ()
+    """Games that will have bars: their places are kept."""
 
     @property
     def games(self) -> list[str]:
@@ -83,6 +85,8 @@ class BarsFigure(Figure):
             parts.append("Intervals that leave the axis are cut off.")
         if not self.is_linear:
             parts.append("The vertical axis is logarithmic beyond ±100 %.")
+        if self.awaited:
+            parts.append(f"Not complete yet: {', '.join(self.awaited)}.")
         if any(bars.diverged for bars in self.bars):
             parts.append("× marks games on which runs diverged.")
         if any(bars.mean is not None for bars in self.bars):
@@ -168,7 +172,8 @@ def _layers(figure: BarsFigure) -> list[Any]:
     else:
         scale = alt.Scale(type="symlog", constant=1, domain=[low, high], nice=False)
         ticks = {"values": [tick for tick in TICKS if low <= tick <= high]}
-    level = len(figure.games) <= LEVEL_LABELS
+    places = [*figure.games, *figure.awaited]
+    level = len(places) <= LEVEL_LABELS
     x_axis = alt.Axis(
         title=None,
         labelAngle=0 if level else -45,
@@ -182,7 +187,7 @@ def _layers(figure: BarsFigure) -> list[Any]:
     )
     y_axis = alt.Axis(title=figure.y_title, labelExpr=PERCENT, **ticks)
     padding = {"paddingInner": 0.25, "paddingOuter": 0.15}
-    x = alt.X("game:N", sort=figure.games, axis=x_axis, scale=alt.Scale(**padding))
+    x = alt.X("game:N", axis=x_axis, scale=alt.Scale(domain=places, **padding))
     colour = alt.Color(
         "c:N",
         scale=alt.Scale(domain=names, range=[bars.style.colour for bars in figure.bars]),

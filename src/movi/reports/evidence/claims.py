@@ -7,18 +7,16 @@ the other one. The greedy score decides; the training score is told beside it.
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 
 import numpy as np
 
-from movi.reports.deep.naming import game_of
 from movi.reports.deep.results import BASELINE, MOMENTUM
 from movi.reports.deep.verdicts import probability
 from movi.reports.drawing.bars import bracketed
 from movi.reports.drawing.numbers import Array, percent, short
-from movi.reports.evidence.gathered import Contrast, Evidence, Group
+from movi.reports.evidence.gathered import Contrast, Evidence
 from movi.reports.statistics import Estimate
-from movi.reports.verdict import Finding, Verdict
+from movi.reports.verdict import Verdict
 from movi.runs.finding import Score
 
 FAILS = -0.5
@@ -28,21 +26,20 @@ SAME = 0.25
 BETA_GAMES = ("Asterix", "Breakout")
 BETAS = ("momentum-dqn β=0.1", "momentum-dqn β=0.5", "momentum-dqn β=0.9")
 HEURISTIC = "momentum-dqn (heuristic)"
+CONTRADICTED = "Contradicted"
+"""By data that decide against a claim, as the plan has it; failing is only not confirmed."""
 WHERE = "judged here on MinAtar at 1,000,000 steps, by the area under the greedy curve"
 
 
-def verdicts(evidence: Evidence) -> tuple[Verdict | Finding, ...]:
-    """Everything that the plan asks, in its order."""
+def verdicts(evidence: Evidence) -> tuple[Verdict, ...]:
+    """The claims, in the plan's order."""
     return (
-        is_published(evidence, BASELINE, "DQN"),
         momentum_helps(evidence),
         does_not_improve(evidence, "deep-sql", "Deep SQL"),
         does_not_improve(evidence, "deep-dpp", "Deep DPP"),
         fails(evidence),
         *(slower_and_higher(evidence, game) for game in BETA_GAMES),
         heuristic_does_as_well(evidence),
-        is_published(evidence, "munchausen-dqn", "Munchausen-DQN"),
-        *described(evidence),
     )
 
 
@@ -55,12 +52,13 @@ def momentum_helps(evidence: Evidence) -> Verdict:
     """C6: confirmed if the interval of the mean improvement lies above 0, contradicted if below."""
     contrast = evidence.contrast(MOMENTUM, BASELINE)
     mean = _mean(contrast)
-    decided = None if mean is None or _around(mean, 0.0) else mean.value > 0
+    decided = None if mean is None or around(mean, 0.0) else mean.value > 0
     claim = (
         "C6. “Momentum-DQN outperforms DQN on 16 games out of 20, with an average normalized "
         f"improvement of 45%” (Section 7.2, fig:auc); {WHERE}."
     )
-    return Verdict(claim, both(evidence, MOMENTUM, BASELINE), decided, missing(contrast))
+    seen = both(evidence, MOMENTUM, BASELINE)
+    return Verdict(claim, seen, decided, missing(contrast), CONTRADICTED)
 
 
 def does_not_improve(evidence: Evidence, label: str, name: str) -> Verdict:
@@ -73,7 +71,8 @@ def does_not_improve(evidence: Evidence, label: str, name: str) -> Verdict:
         f"C7. “both DSQL and DDPP underperform DQN on most of the games” (Section 7.2): {name} "
         f"does not improve on DQN; {WHERE}."
     )
-    return Verdict(claim, both(evidence, label, BASELINE), decided, missing(contrast))
+    seen = both(evidence, label, BASELINE)
+    return Verdict(claim, seen, decided, missing(contrast), CONTRADICTED)
 
 
 def fails(evidence: Evidence) -> Verdict:
@@ -121,7 +120,8 @@ def slower_and_higher(evidence: Evidence, game: str) -> Verdict:
         + f" (pooled standard error {short(_pooled(each[0], each[-1]))})"
         for when, each in (("first", early), ("last", late))
     )
-    return Verdict(claim, f"{game}, for β = 0.1, 0.5, 0.9: {words}.", decided)
+    seen = f"{game}, for β = 0.1, 0.5, 0.9: {words}."
+    return Verdict(claim, seen, decided, denied=CONTRADICTED)
 
 
 def _pooled(one: Array, other: Array) -> float:
@@ -147,14 +147,15 @@ def heuristic_does_as_well(evidence: Evidence) -> Verdict:
     mean, decided = _mean(contrast), None
     if mean is not None and mean.low is not None and mean.high is not None:
         within = mean.low >= -SAME and mean.high <= SAME
-        decided = None if _around(mean, 0.0) and not within else _around(mean, 0.0)
+        decided = None if around(mean, 0.0) and not within else around(mean, 0.0)
     claim = (
         "C9. “We tested similar schedules that gave almost the same performance as the one "
         "presented here” (app:atari-mixt, of a heuristic schedule of β); judged here on MinAtar's "
         "Asterix and Breakout at 1,000,000 steps, by the area under the greedy curve: its "
         "improvement has an interval that contains 0 and lies within ±25 %."
     )
-    return Verdict(claim, both(evidence, HEURISTIC, MOMENTUM), decided, missing(contrast))
+    seen = both(evidence, HEURISTIC, MOMENTUM)
+    return Verdict(claim, seen, decided, missing(contrast), CONTRADICTED)
 
 
 def _mean(contrast: Contrast) -> Estimate | None:
@@ -164,7 +165,7 @@ def _mean(contrast: Contrast) -> Estimate | None:
     return contrast.comparison.mean
 
 
-def _around(estimate: Estimate, value: float) -> bool:
+def around(estimate: Estimate, value: float) -> bool:
     """Whether the interval contains a value; without one nothing can be said against it."""
     if estimate.low is None or estimate.high is None:
         return True
@@ -194,90 +195,3 @@ def told(contrast: Contrast) -> str:
     each = ", ".join(f"{game} {bracketed(own)}" for game, own in found.games.items())
     mean = "" if len(found.games) == 1 else f"; mean {bracketed(found.mean)}"
     return f"{begins}: {each}{mean}; probability of improvement {probability(found.probability)}."
-
-
-@dataclass(frozen=True)
-class Beside:
-    """Our score at the ends of runs, mean ± deviation over seeds, beside a published one."""
-
-    game: str
-    label: str
-    ended: int
-    planned: int
-    published: float
-    source: str
-    ours: float | None = None
-    """None while runs are missing."""
-    deviation: float = 0.0
-
-    @property
-    def difference(self) -> float | None:
-        """As a share of the published score."""
-        return None if self.ours is None else (self.ours - self.published) / abs(self.published)
-
-
-def beside_published(evidence: Evidence) -> list[Beside]:
-    """Every published score with ours."""
-    rows = []
-    for one in evidence.plan.published:
-        game = game_of(one.env)
-        cell, ended, planned = evidence.counted(game, one.label, "training")
-        row = Beside(game, one.label, ended, planned, one.score, one.source)
-        if cell is not None and ended == planned == len(cell.evaluations):
-            scores = np.array(cell.evaluations)
-            row = replace(row, ours=float(scores.mean()), deviation=float(scores.std()))
-        rows.append(row)
-    return rows
-
-
-def is_published(evidence: Evidence, label: str, name: str) -> Finding:
-    """Whether ours is the published algorithm: within ±25 % of its score, game by game."""
-    rows = [row for row in beside_published(evidence) if row.label == label]
-    same, each = 0, []
-    for row in rows:
-        if row.ours is not None and row.difference is not None:
-            same += abs(row.difference) <= SAME
-            gap = percent(row.difference)
-            each.append(f"{row.game} {short(row.ours)} beside {short(row.published)} ({gap})")
-    about = (
-        f"Is our {name} the published {name}? The mean score of 100 greedy episodes at the end, "
-        f"beside {'; '.join(dict.fromkeys(row.source for row in rows))}. Within ±25 % counts as "
-        "the same."
-    )
-    rest = [f"{r.game} {r.ended} of {r.planned} runs" for r in rows if r.ours is None]
-    seen = f"The same on {same} of {len(each)} games: {', '.join(each)}." if each else ""
-    seen += f" Not decided yet: {', '.join(rest)}." if rest else ""
-    return Finding(about, seen.strip())
-
-
-C51 = ("c51", "momentum-c51")
-SAC: tuple[Group, ...] = (("gymnax", "sac"), ("Gymnasium", "sac"))
-
-
-def described(evidence: Evidence) -> tuple[Finding, ...]:
-    """What the plan describes without judging: the paper announces it and claims nothing."""
-    found = [
-        _described(evidence.contrast("c51", BASELINE), "C51 over DQN"),
-        _described(evidence.contrast("momentum-c51", "c51"), "Momentum-C51 over C51"),
-        _described(evidence.contrast("momentum-c51", MOMENTUM), "Momentum-C51 over Momentum-DQN"),
-    ]
-    for group in SAC:
-        for label, over, name in (
-            ("momentum-sac", "sac", "Momentum-SAC over SAC"),
-            ("momentum-sac (regularised)", "momentum-sac", "Regularised Momentum-SAC over plain"),
-        ):
-            contrast = evidence.contrast(label, over, score="training", group=group)
-            found.append(_described(contrast, name))
-    return tuple(one for one in found if one is not None)
-
-
-def _described(contrast: Contrast, name: str) -> Finding | None:
-    """None if the plan does not have the two on a game."""
-    if not contrast.games:
-        return None
-    about = f"{name}, on {', '.join(contrast.games)}, by the {contrast.score} score (not a claim)."
-    if not contrast.is_complete or contrast.comparison is None:
-        return Finding(about, f"Not decided yet, {missing(contrast)}. {told(contrast)}")
-    mean = contrast.comparison.mean
-    word = "No difference seen" if _around(mean, 0) else "Helps" if mean.value > 0 else "Harms"
-    return Finding(about, f"{word}. {told(contrast)}")

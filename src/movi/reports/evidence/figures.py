@@ -29,7 +29,8 @@ def does_it_help(evidence: Evidence, score: Score = "greedy") -> PanelsFigure | 
         else replace(panel, title=f"{panel.title}: not complete")
         for panel in drawn.panels
     )
-    mean = "" if contrast.comparison is None else f", mean {bracketed(contrast.comparison.mean)}"
+    found = contrast.comparison
+    mean = f", mean {bracketed(found.mean)}" if found is not None and len(gains) > 1 else ""
     count = f"{contrast.ended} of {contrast.planned} runs"
     whole = f"{len(contrast.complete)} of {len(contrast.games)} games complete, {count}"
     return replace(
@@ -55,6 +56,8 @@ def improvements(evidence: Evidence, score: Score) -> BarsFigure | None:
     found = _contrasts(evidence, score)
     if not found:
         return None
+    complete = {game for _, own in found for game in own.complete}
+    planned = dict.fromkeys(game for _, own in found for game in own.games)
     return BarsFigure(
         name=f"improvements-{score}",
         title=f"Improvement over DQN on MinAtar, {score} score",
@@ -65,6 +68,7 @@ def improvements(evidence: Evidence, score: Score) -> BarsFigure | None:
             if own.comparison is not None
         ),
         y_title="normalised improvement",
+        awaited=tuple(game for game in planned if game not in complete),
         note=_unfinished(found),
     )
 

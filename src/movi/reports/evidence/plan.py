@@ -20,6 +20,7 @@ class _PlanFile:
     whole: list[str]
     published: str
     commits: dict[str, str] = field(default_factory=dict)
+    processors: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -44,6 +45,8 @@ class Plan:
     published: tuple[PublishedScore, ...]
     commits: Mapping[str, str] = field(default_factory=dict)
     """By matrix: the commit of this package that ran it, as far as that is known."""
+    processors: Mapping[str, str] = field(default_factory=dict)
+    """By matrix: the vendor, family and model of the processor that ran it, likewise."""
 
 
 def has_plan(folder: Path) -> bool:
@@ -55,6 +58,9 @@ def read_plan(folder: Path) -> Plan:
     """The plan of a folder; whatever is wrong with it is one clear line."""
     file = folder / PLAN_FILE
     given: _PlanFile = checked(parsed(text(file), str(file), "toml"), _PlanFile, str(file))
+    for name in (*given.matrices, given.published):
+        if Path(name).name != name:
+            raise UserError(f"{file}: {name!r}, expected the name of a file beside it")
     for name in given.whole:
         if name not in given.matrices:
             raise UserError(f"{file}: whole: {name!r}, expected some of the matrices")
@@ -65,6 +71,7 @@ def read_plan(folder: Path) -> Plan:
         frozenset(matrices[name].name for name in given.whole),
         _published(folder / given.published),
         given.commits,
+        given.processors,
     )
 
 

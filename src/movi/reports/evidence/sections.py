@@ -9,7 +9,9 @@ from movi.reports.deep.references import Reference
 from movi.reports.deep.sections import section_of
 from movi.reports.drawing.figure import Figure
 from movi.reports.drawing.numbers import percent, short
-from movi.reports.evidence import claims, figures
+from movi.reports.evidence import figures
+from movi.reports.evidence.claims import SAME
+from movi.reports.evidence.findings import beside_published, everything
 from movi.reports.evidence.gathered import Evidence, gather
 from movi.reports.evidence.plan import PLAN_FILE, read_plan
 from movi.reports.sections import Entry, Loaded, PageTable, Section
@@ -63,7 +65,7 @@ def _loaded(evidence: Evidence, directory: Path) -> Loaded:
             PageTable("Ours beside published", published_rows(evidence)),
             PageTable("How far the matrices are", progress_rows(evidence)),
         ),
-        said=claims.verdicts(evidence),
+        said=everything(evidence),
     )
 
 
@@ -82,10 +84,10 @@ def progress_rows(evidence: Evidence) -> list[dict[str, str]]:
 def published_rows(evidence: Evidence) -> list[dict[str, str]]:
     """Our scores at the ends of runs beside the published ones, as text."""
     rows = []
-    for row in claims.beside_published(evidence):
+    for row in beside_published(evidence):
         said = f"not decided yet, {row.ended} of {row.planned} runs"
         if row.difference is not None:
-            said = "the same" if abs(row.difference) <= claims.SAME else "not the same"
+            said = "the same" if abs(row.difference) <= SAME else "not the same"
         rows.append(
             {
                 "game": row.game,

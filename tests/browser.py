@@ -1,4 +1,4 @@
-"""Headless Chromium for the page's tests: Debian's, driven through its own driver."""
+"""Headless Chromium for the tests of pages: Debian's, driven through its own driver."""
 
 import base64
 import json

@@ -1,0 +1,180 @@
+"""What the pages of the algorithms have from the code and from the runs of the evidence."""
+
+import io
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+
+import altair as alt
+import numpy as np
+from fields import settings, table
+from links import ROOT
+
+from movi.agents.options import Averaging
+from movi.agents.registry import find, title_of
+from movi.runs.finding import Run, find_runs
+
+METRICS = {
+    "iteration": "The number of the row, from 0.",
+    "step": "Agent steps so far.",
+    "episodes": "Episodes that ended in the iteration.",
+    "score": "The mean return of these episodes: raw rewards, whole episodes. Empty without any.",
+    "score_std": "The standard deviation of these returns.",
+    "length": "The mean length of these episodes, in agent steps.",
+    "alpha": "The temperature α, the weight of the entropy.",
+    "clipped_q": "The share of a target's probability that falls outside the support and is moved "
+    "to its ends. Above 1 % over an iteration there is a warning: widen the support.",
+    "entropy": "The mean of −ln π(a|s) over actions drawn from the policy.",
+    "loss_actor": "The actor's loss: α ln π(a|s) minus the value that it climbs.",
+    "loss_h": "The loss of H, averaged over the iteration's updates.",
+    "loss_q": "The loss of Q, averaged over the iteration's updates.",
+    "loss_temperature": "The loss of the temperature; not logged where the temperature is fixed.",
+    "mean_h": "The mean of H(s, a) over sampled (s, a).",
+    "mean_q": "The mean of Q(s, a) over sampled (s, a). Far above what returns can be, it shows "
+    "that values are overestimated.",
+    "beta": "β at the iteration's last step.",
+    "epsilon": "ε, the share of random actions, at the iteration's last step.",
+    "updates": "Updates so far.",
+    "syncs": "Synchronisations of the lagged copies so far.",
+    "stored": "Transitions that can be sampled.",
+}
+"""Every metric that a run may log, in the order of a row, with what it means."""
+_LEARNED = ("alpha", "clipped", "entropy", "loss", "mean")
+KITAMURA = "Kitamura et al. 2023, arXiv:2305.13185"
+ZOO = "stable-baselines3's zoo, 20,000 steps"
+PUBLISHED: Mapping[tuple[str, str], tuple[str, str]] = {
+    ("dqn", "MinAtar/Breakout"): ("7.3", KITAMURA),
+    ("dqn", "MinAtar/Asterix"): ("4.4", KITAMURA),
+    ("dqn", "MinAtar/Freeway"): ("36.8", KITAMURA),
+    ("dqn", "MinAtar/Seaquest"): ("1.1", KITAMURA),
+    ("dqn", "MinAtar/SpaceInvaders"): ("20.8", KITAMURA),
+    ("munchausen-dqn", "MinAtar/Breakout"): ("8.9", KITAMURA),
+    ("munchausen-dqn", "MinAtar/Asterix"): ("10.6", KITAMURA),
+    ("munchausen-dqn", "MinAtar/Freeway"): ("49.7", KITAMURA),
+    ("munchausen-dqn", "MinAtar/Seaquest"): ("3.8", KITAMURA),
+    ("munchausen-dqn", "MinAtar/SpaceInvaders"): ("35.3", KITAMURA),
+    ("sac", "gymnax/Pendulum-v1"): ("−157 ± 89", ZOO),
+}
+"""Published scores, by algorithm and environment, with their sources."""
+
+
+def options(name: str) -> str:
+    """The table of an algorithm's own options."""
+    rows = list(settings(find(name)))
+    return table(rows) if rows else "It has no options of its own."
+
+
+def logged(name: str) -> list[str]:
+    """The names of what an algorithm logs, in the order of a row."""
+    method = find(name)().method("squared", None)
+    learned = {*method.shown, *(f"loss_{network}" for network in method.networks)}
+    if issubclass(find(name), Averaging):
+        learned.add("beta")
+    unexplained = learned - set(METRICS)
+    if unexplained:
+        raise ValueError(f"{name} logs {sorted(unexplained)}, which nothing explains")
+    return [
+        metric
+        for metric in METRICS
+        if metric in learned or not (metric == "beta" or metric.split("_")[0] in _LEARNED)
+    ]
+
+
+def metrics(name: str) -> str:
+    """The table of an algorithm's metrics."""
+    lines = ["| metric | meaning |", "|---|---|"]
+    lines += [f"| `{one}` | {METRICS[one].replace('|', chr(92) + '|')} |" for one in logged(name)]
+    return "\n".join(lines)
+
+
+@cache
+def _runs() -> Sequence[Run]:
+    found = find_runs(ROOT / "evidence" / "runs").runs
+    return [run for run in found if run.state != "unfinished"]
+
+
+def _of(names: Iterable[str]) -> dict[tuple[str, str], list[Run]]:
+    """The runs of algorithms, by environment and label."""
+    cells = defaultdict(list)
+    for run in _runs():
+        if run.config.algorithm in names:
+            cells[run.config.env, run.label or run.config.algorithm].append(run)
+    return dict(sorted(cells.items()))
+
+
+def results(name: str) -> str:
+    """A table of the scores at the end of the runs of the evidence, beside published ones."""
+    lines = [
+        "| environment | variant | preset | steps | seeds | ours | published |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for (env, label), runs in _of({name}).items():
+        scores = [run.evaluation for run in runs if run.evaluation is not None]
+        mean = f"{np.mean(scores):.1f} ± {np.std(scores):.1f}" if scores else "–"
+        gone = sum(run.state == "diverged" for run in runs)
+        mean += f" ({gone} diverged)" if gone else ""
+        config = runs[0].config
+        value, source = PUBLISHED.get((name, env), ("", ""))
+        beside = f"{value} ({source})" if value else "none known"
+        cells = (env, label, f"`{config.preset}`", f"{config.steps:,}", len(runs), mean, beside)
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    if len(lines) == 2:
+        return "The repository holds no complete run of this algorithm yet."
+    return (
+        "The mean return of the episodes that the final agent plays, with the standard deviation "
+        "over seeds. The runs, with their configs and every score, are in `evidence/runs`.\n\n"
+        + "\n".join(lines)
+    )
+
+
+def curves(name: str) -> bytes | None:
+    """Learning curves of an algorithm beside those of what it changes; None without runs."""
+    base = name.removeprefix("momentum-") if name.startswith("momentum-") else "dqn"
+    if not _of({name}):
+        return None
+    rows = [
+        {
+            "environment": env,
+            "variant": label,
+            "seed": run.config.seed,
+            "step": float(step),
+            "score": float(score),
+        }
+        for (env, label), runs in _of({name, base}).items()
+        for run in runs
+        for step, score in zip(run.training.steps, run.training.scores)
+        if np.isfinite(score)
+    ]
+    one = (
+        alt.Chart(width=250, height=170)
+        .mark_line()
+        .encode(
+            alt.X("step:Q", title="agent steps", axis=alt.Axis(format="~s")),
+            alt.Y("mean(score):Q", title="training score, mean over seeds"),
+            alt.Color("variant:N", legend=alt.Legend(orient="bottom", title=None)),
+        )
+    )
+    chart = one.facet("environment:N", columns=2, data=alt.Data(values=rows))
+    chart = chart.resolve_scale(y="independent").configure_view(stroke=None)
+    file = io.StringIO()
+    chart.save(file, format="svg")
+    return file.getvalue().encode()
+
+
+_MARK = re.compile(r"<!-- (options|metrics|results): ([\w-]+) -->")
+
+
+def filled(markdown: str) -> str:
+    """A page with its tables in the place of their marks."""
+
+    def made(mark: re.Match[str]) -> str:
+        kind, name = mark[1], mark[2]
+        if kind == "options":
+            return options(name)
+        if kind == "metrics":
+            return metrics(name)
+        figure = f"![Learning curves of {title_of(name)}](curves-{name}.svg)"
+        return f"{results(name)}\n\n{figure}" if _of({name}) else results(name)
+
+    return _MARK.sub(made, markdown)

@@ -1,0 +1,110 @@
+"""What the plan describes without judging, on made-up runs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from movi.reports.evidence import findings
+from movi.reports.evidence.gathered import Evidence, gather
+from movi.reports.evidence.plan import read_plan
+from movi.reports.verdict import Finding
+from movi.runs.finding import find_runs
+from movi.runs.matrix import read_sweep_file
+from movi.runs.sweep import run_directory, write_sweep
+from tests.reports.evidence.synthetic_plan import write_matrix, write_plan
+from tests.reports.synthetic_runs import write_run
+
+PENDULUM = """environments = ["gymnax/Pendulum-v1"]
+algorithms = ["sac", "momentum-sac"]
+seeds = 2
+preset = "sac"
+[config]
+steps = 2_000
+iteration_steps = 1_000
+"""
+C51 = """environments = ["MinAtar/Asterix", "MinAtar/Breakout"]
+algorithms = ["c51"]
+seeds = 3
+preset = "minatar-published"
+[config]
+steps = 200_000
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """The plan with two matrices more."""
+    write_plan(tmp_path)
+    file = tmp_path / "evidence.toml"
+    more = 'matrices = ["8-sac.toml", "10-distributional.toml", '
+    file.write_text(file.read_text().replace("matrices = [", more))
+    (tmp_path / "8-sac.toml").write_text(PENDULUM)
+    (tmp_path / "10-distributional.toml").write_text(C51)
+    with (tmp_path / "published.csv").open("a") as table:
+        table.write("gymnax/Pendulum-v1,sac,2000,-157,a zoo\n")
+    return tmp_path
+
+
+def evidence_in(folder: Path) -> Evidence:
+    evidence, odd = gather(read_plan(folder), find_runs(folder).runs)
+    assert odd == ()
+    return evidence
+
+
+def about(evidence: Evidence, begins: str) -> Finding:
+    """The one that begins so."""
+    said = [one for one in findings.everything(evidence) if isinstance(one, Finding)]
+    (found,) = (one for one in said if one.about.startswith(begins))
+    return found
+
+
+def write_sac(folder: Path, sac: float, momentum: float, *ends: float) -> None:
+    """Two seeds of either, with their scores and what SAC's seeds have at the end."""
+    sweep = read_sweep_file(folder / "8-sac.toml")
+    write_sweep(folder / "runs" / "8-sac", sweep)
+    for cell, level in zip(sweep.cells, (sac, momentum)):
+        for seed, end in zip(cell.seeds, ends):
+            path = run_directory(folder / "runs" / "8-sac", cell, seed)
+            write_run(path, cell.config_of(seed), [level, level], evaluation=end)
+
+
+@pytest.mark.parametrize(
+    ("momentum", "word"),
+    [
+        (-500.0, "Helps. By the training score: Pendulum-v1 +50 % [+50 %, +50 %]"),
+        (-1500.0, "Harms. By the training score: Pendulum-v1 −50 % [−50 %, −50 %]"),
+        (-1000.0, "No difference seen."),
+    ],
+)
+def test_a_return_below_zero_improves_towards_zero(
+    folder: Path, momentum: float, word: str
+) -> None:
+    write_sac(folder, -1000.0, momentum, -150.0, -190.0)
+    assert about(evidence_in(folder), "Momentum-SAC over SAC").seen.startswith(word)
+
+
+def test_sac_is_the_published_one_if_every_seed_is_good(folder: Path) -> None:
+    missing = about(evidence_in(folder), "Is our SAC the published SAC?")
+    assert missing.seen == "Not decided yet, 0 of 2 runs."
+    assert "beside -157 (a zoo); at least -200 in every seed" in missing.about
+    write_sac(folder, -1000.0, -1000.0, -150.0, -210.0)
+    found = about(evidence_in(folder), "Is our SAC the published SAC?")
+    assert found.seen == "Not the same: 1 of 2 seeds. The returns: -150, -210."
+
+
+def test_the_support_of_c51_was_too_narrow_above_one_percent(folder: Path) -> None:
+    assert findings.clipped(evidence_in(folder)) is None
+    write_matrix(folder, "1-momentum", {"dqn": 0.0})
+    write_matrix(folder, "10-distributional", {"c51": 4.0})
+    assert about(evidence_in(folder), "C51 over DQN").seen.startswith("Helps. By the greedy score")
+    assert "wide enough" in about(evidence_in(folder), "Was the support of C51").seen
+    file = next((folder / "runs" / "10-distributional").glob("runs/*/c51/seed-1/metrics.jsonl"))
+    rows = [json.loads(line) for line in file.read_text().splitlines()]
+    rows[2]["clipped_q"] = 0.02
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    found = about(evidence_in(folder), "Was the support of C51")
+    assert found.seen == (
+        "At most 2.0 % of the probability of an iteration was beyond it, in 6 runs so far: it was "
+        "too narrow."
+    )

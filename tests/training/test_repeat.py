@@ -1,0 +1,137 @@
+"""A run of the evidence, repeated from its config.json, gives the same bytes."""
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+import movi
+from movi.reports.evidence.plan import read_plan
+from movi.runs.files import read_config
+from movi.versions import of_training
+
+REPOSITORY = Path(__file__).parents[2]
+MATRIX = "1-momentum"
+RUNS = REPOSITORY / "evidence" / "runs" / MATRIX / "runs"
+PLAN = read_plan(REPOSITORY / "evidence")
+SHORT = {
+    "steps": 6_000,
+    "iteration_steps": 2_000,
+    "evaluate_every": 2_000,
+    "evaluate_episodes": 3,
+    "evaluation_episodes": 3,
+    "checkpoint_every": 700,
+    "learning_starts": 1_000,
+}
+FILES = ("metrics.jsonl", "evaluations.jsonl", "evaluation.json", "agent.safetensors")
+LONGEST = 1_200
+"""Seconds that a run's first iteration may take on a busy machine."""
+
+pytestmark = pytest.mark.slow
+
+
+def resume(run: Path, source: Path) -> subprocess.Popen:
+    """`movi resume` as a user starts it, in a process of its own, from the code in a directory."""
+    ours = ("XLA_FLAGS", "NPROC")
+    environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
+    return subprocess.Popen(
+        [sys.executable, "-m", "movi", "resume", str(run)],
+        env={**environment, "PYTHONPATH": str(source), "PYTHONWARNINGS": "ignore"},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=run,
+    )
+
+
+def wait_for_a_row(process: subprocess.Popen, *files: Path) -> None:
+    """Until each of the files has a line, or the process has ended."""
+    begun = time.monotonic()
+    while process.poll() is None and not all(f.exists() and "\n" in f.read_text() for f in files):
+        assert time.monotonic() - begun < LONGEST, f"no row after {LONGEST} seconds"
+        time.sleep(0.05)
+
+
+def begin(out: Path, config: str) -> Path:
+    """A run directory of which nothing is known but its config."""
+    out.mkdir()
+    (out / "config.json").write_text(config)
+    return out
+
+
+def finish(run: Path, source: Path) -> None:
+    process = resume(run, source)
+    _, said = process.communicate(timeout=LONGEST)
+    assert process.returncode == 0, said
+
+
+@pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn"])
+def test_a_shortened_run_gives_the_same_bytes_in_another_process_and_after_a_kill(
+    algorithm: str, tmp_path: Path
+) -> None:
+    committed = read_config(RUNS / "MinAtar-Asterix" / algorithm / "seed-0")
+    config = committed.replace(**SHORT).to_json()
+    source = Path(movi.__file__).parents[1]
+    one, other = (begin(tmp_path / name, config) for name in ("one", "other"))
+    finish(one, source)
+    process = resume(other, source)
+    wait_for_a_row(process, other / "metrics.jsonl")
+    process.send_signal(signal.SIGKILL)
+    process.communicate()
+    assert process.returncode == -signal.SIGKILL, "the run ended before it could be killed"
+    finish(other, source)
+    for name in FILES:
+        assert (one / name).read_bytes() == (other / name).read_bytes(), name
+    assert len((one / "metrics.jsonl").read_text().splitlines()) == 3
+
+
+def processor() -> str:
+    """Vendor, family and model, where the system says so."""
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().split("\n\n")[0].splitlines() if file.exists() else []
+    said = dict(line.split(":", 1) for line in lines if ":" in line)
+    known = {name.strip(): value.strip() for name, value in said.items()}
+    return " ".join(known.get(name, "unknown") for name in ("vendor_id", "cpu family", "model"))
+
+
+@pytest.fixture(scope="module")
+def recorded(tmp_path_factory: pytest.TempPathFactory):
+    """The code at the commit that ran the matrix, in a work tree of its own."""
+    if processor() != PLAN.processors[MATRIX]:
+        pytest.skip(f"run on {PLAN.processors[MATRIX]}, this processor is {processor()}")
+    commit = PLAN.commits[MATRIX]
+    tree = tmp_path_factory.mktemp("commit") / "tree"
+    git = shutil.which("git")
+    words = ["worktree", "add", "--detach", str(tree), commit]
+    made = git and subprocess.run([git, *words], cwd=REPOSITORY, capture_output=True, text=True)
+    if not made or made.returncode != 0:
+        pytest.skip(f"no work tree of {commit}: {made.stderr.strip() if made else 'no git'}")
+    yield tree / "src"
+    words = ["worktree", "remove", "--force", str(tree)]
+    subprocess.run([git, *words], cwd=REPOSITORY, capture_output=True, check=True)
+
+
+@pytest.mark.parametrize("place", ["MinAtar-Asterix/dqn/seed-0", "MinAtar-Breakout/dqn/seed-1"])
+def test_the_first_rows_of_a_committed_run_come_again_at_its_commit(
+    place: str, recorded: Path, tmp_path: Path
+) -> None:
+    committed = RUNS / place
+    since = json.loads((committed / "versions.json").read_text())["since"]
+    here = {**of_training(), "movi": since[0]["versions"]["movi"]}  # that is the work tree's
+    if len(since) > 1 or since[0]["versions"] != here:
+        pytest.skip(f"run with {since}, here are {here}")
+    run = begin(tmp_path / "run", (committed / "config.json").read_text())
+    names = ("metrics.jsonl", "evaluations.jsonl")
+    process = resume(run, recorded)
+    wait_for_a_row(process, *(run / name for name in names))
+    process.send_signal(signal.SIGTERM)
+    _, said = process.communicate(timeout=LONGEST)
+    for name in names:
+        ours, theirs = ((p / name).read_text().splitlines() for p in (run, committed))
+        assert ours[:1] == theirs[:1], (name, said)
