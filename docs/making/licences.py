@@ -8,9 +8,9 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = ROOT / "docs" / "licences.md"
 LONGEST = 60  # characters of a licence's name; what is longer is its text
 
 HEAD = """# Licences
