@@ -93,7 +93,7 @@ dist: $(READY)
 	$(BIN)/python -m build --outdir dist .
 
 licences: $(READY)
-	$(BIN)/python docs/licences.py
+	$(BIN)/python docs/making/licences.py
 
 clean:
 	rm -rf $(VENV) .venv-newest .venv-bench .venv-docs .venv-recipes .venv-sb3 .venv-sac site $(RESULTS) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -126,7 +126,6 @@ def main(total_timesteps: int = 100_000, seed: int = 1, episodes: int = 20) -> f
         train_freq=2,
         target_update_interval=200,
         exploration_fraction=0.1,
-        policy_kwargs={"optimizer_kwargs": {"eps": 3e-4}},
         seed=seed,
         device="cpu",
     )

@@ -8,17 +8,18 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-PAGE = Path(__file__).with_suffix(".md")
+PAGE = ROOT / "docs" / "licences.md"
+DEVELOPERS = ("dev", "docs")
 LONGEST = 60  # characters of a licence's name; what is longer is its text
 
 HEAD = """# Licences
 
 `momentum-rl` is under the Apache licence 2.0. This is what its authors say of the licence of each
-package that comes with it, and with which extra first; those for developers alone (`dev`) are not
-here. `make licences` writes this page from what is installed. Mind the extra `atari`: ale-py is
-under the GPL.
+package that comes with it, and with which extra first; those for developers alone are not here.
+`make licences` writes this page from what is installed. Mind the extra `atari`: ale-py is under the
+GPL.
 
 | package | comes with | licence |
 |---|---|---|
@@ -58,7 +59,7 @@ def licence(metadata: PackageMetadata) -> str:
 def rows() -> dict[str, tuple[str, str]]:
     """By a distribution's name, the extra that it first comes with and its licence."""
     found: dict[str, tuple[str, str]] = {}
-    extras = {k: v for k, v in PROJECT["optional-dependencies"].items() if k != "dev"}
+    extras = {k: v for k, v in PROJECT["optional-dependencies"].items() if k not in DEVELOPERS}
     for extra, lines in {"every installation": PROJECT["dependencies"], **extras}.items():
         for name in (name for line in lines for name in needed(line)):
             found.setdefault(name, (extra, licence(distribution(name).metadata)))
