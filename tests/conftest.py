@@ -14,8 +14,8 @@ from tests.browser import Browser
 # Without LLVM's optimisations and with XLA's older emitters of loops that takes a sixth: the newer
 # ones start MLIR's passes for each of a program's hundreds of fusions. Unoptimised code multiplies
 # and adds in one rounding or in two by accident, so that equal operations of two programs differ;
-# processors with AVX and no more have two. The slow tests and `make test-portable` compile as users
-# do. All of it has to be set before JAX starts.
+# processors with AVX and no more have two. The slow tests and the first setting of `make
+# test-portable` compile as users do. All of it has to be set before JAX starts.
 QUICK = (
     "--xla_backend_optimization_level=0 --xla_cpu_parallel_codegen_split_count=1"
     " --xla_cpu_use_fusion_emitters=false"
