@@ -223,9 +223,15 @@ def mdps():
 def test_a_run_yields_the_policy_used_in_each_iteration(mdps, name):
     found = policies(mdps, [name], 50, seed=3)
     tables, _ = trajectory(mdps[0], name, 50, seed=3)
-    used = tables["h" if name == "movi" else "q"][:50].argmax(-1)  # π_k = G(table k − 1)
+    read = tables["h" if name == "movi" else "q"][:50]  # π_k = G(table k − 1)
     assert found.shape == (1, 50, 4, 8)
-    np.testing.assert_array_equal(found[0, :, 0], used)
+    # Actions that are equal but for rounding (one reward, one sampled successor) are either's.
+    taken = np.take_along_axis(read, found[0, :, 0, :, None], -1)[..., 0]
+    np.testing.assert_allclose(taken, read.max(-1), rtol=1e-12, atol=1e-12)
+    second, best = np.sort(read, -1)[..., -2:].transpose(2, 0, 1)
+    clear = best - second > 1e-9
+    assert clear.mean() > 0.8
+    np.testing.assert_array_equal(found[0, :, 0][clear], read.argmax(-1)[clear])
     assert not found[0, 0].any()
 
 
