@@ -7,7 +7,8 @@ Every ``bench_NAME.py`` beside this file is a benchmark: a command that prints o
 up the peers it needs by itself and takes ``--repetitions N``. They run one after the other. Each
 object has ``comparisons`` (rows of work, unit, movi, peer, peer_figure, ratio, to_reach), or the
 short form: ``work``, ``unit``, ``median`` (movi's figure first, then the others'),
-``ratio``, ``to_reach``. A ratio above 1 is in movi's favour, whatever the unit.
+``ratio``, ``to_reach``. A ratio above 1 is in movi's favour, whatever the unit. ``remarks`` are
+lines for below the table.
 """
 
 import argparse
@@ -107,6 +108,7 @@ def remarks(results: dict[str, dict[str, Any]]) -> list[str]:
     for name, result in results.items():
         if "failed" in result:
             lines.append(f"{name}: no figures ({result['failed']}).")
+        lines += [f"{name}, {line}" for line in result.get("remarks", [])]
         for size in result.get("sizes", []):
             at = f"{name}, {size['states']:,} states"
             lines += [f"{at}: {peer} {why}." for peer, why in size["failed"].items()]

@@ -36,3 +36,18 @@ def test_every_repetition_of_every_benchmark_is_a_stage(file):
     text = file.read_text()
     name = file.stem.removeprefix("bench_")
     assert re.search(rf'with stage\("{name}",[^)]*repetition\(\w+, repetitions\)', text)
+
+
+def test_large_problems_are_held_against_what_was_promised(monkeypatch):
+    """A Garnet of ten states has 10 · 4 · (4 · 12 + 8) bytes; ratios above 1 keep the promise."""
+    monkeypatch.syspath_prepend(FOLDER)
+    spec = importlib.util.spec_from_file_location("bench_large", FOLDER / "bench_large.py")
+    large = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(large)
+    assert large.model_bytes(10) == 2240
+    garnet = {"states": 10, "model_gb": 2.0, "peak_gb": 4.0, "gb_s": 5.0, "gathers_m_s": 60.0}
+    maze = {"states": 100, "peak_gb": 4.0, "bound": 0.5, "tolerance": 1.0}
+    rows = large.comparisons(garnet, maze, {"copy_gb_s": 20.0, "gathers_m_s": 120.0})
+    assert [row["ratio"] for row in rows] == pytest.approx([1.1, 0.75, 2.0, 0.25, 0.5])
+    assert [row["to_reach"] for row in rows] == [1, 1, 1, None, None]
+    assert len(large.comparisons(garnet, maze, None)) == 3
