@@ -2,7 +2,8 @@
 
 Everything that makes a number: the matrix, each run's config, metrics, evaluations, status and
 versions, in evidence/runs/NAME; and the agents of seed 0 that evidence/zoo.py takes from there.
-Nothing is computed here.
+processors.json says on which processor each run was made, so call this on the machine that ran
+it: another rounds differently. Nothing is computed here.
 """
 
 import json
@@ -20,6 +21,16 @@ FILES = (
 )
 IN_THE_ZOO = ("dqn", "momentum-dqn", "munchausen-dqn")
 ENDED = ("finished", "diverged")
+PROCESSORS = "processors.json"
+
+
+def processor() -> str:
+    """Vendor, family and model, where the system says so."""
+    file = Path("/proc/cpuinfo")
+    lines = file.read_text().split("\n\n")[0].splitlines() if file.exists() else []
+    said = dict(line.split(":", 1) for line in lines if ":" in line)
+    known = {name.strip(): value.strip() for name, value in said.items()}
+    return " ".join(known.get(name, "unknown") for name in ("vendor_id", "cpu family", "model"))
 
 
 def collect(sweep: Path, out: Path) -> list[Path]:
@@ -39,6 +50,10 @@ def collect(sweep: Path, out: Path) -> list[Path]:
             if (run / name).exists():
                 shutil.copy(run / name, target / name)
         copied.append(target)
+    made_on = out / PROCESSORS
+    known = json.loads(made_on.read_text()) if made_on.exists() else {}
+    known |= {str(run.relative_to(out / "runs")): processor() for run in copied}
+    made_on.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
     return copied
 
 

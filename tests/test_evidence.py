@@ -17,21 +17,32 @@ RUNS = REPOSITORY / "evidence" / "runs" / "1-momentum" / "runs"
 STALE = "out of date: run `make evidence`"
 
 
-def _publish():
-    """evidence/publish.py, which is no part of the package."""
-    file = REPOSITORY / "evidence" / "publish.py"
-    spec = importlib.util.spec_from_file_location("publish", file)
+def _script(name):
+    """evidence/NAME.py, which is no part of the package."""
+    file = REPOSITORY / "evidence" / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(name, file)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-publish = _publish()
+publish, collect = _script("publish"), _script("collect")
 
 
 @pytest.fixture(scope="module")
 def evidence():
     return publish.read_evidence()
+
+
+def test_every_committed_run_names_its_processor_and_every_matrix_its_commit():
+    matrices = [folder for folder in RUNS.parents[1].iterdir() if folder.is_dir()]
+    assert matrices
+    for matrix in matrices:
+        made_on = json.loads((matrix / collect.PROCESSORS).read_text())
+        runs = matrix / "runs"
+        there = {str(file.parent.relative_to(runs)) for file in runs.glob("*/*/*/status.json")}
+        assert set(made_on) == there, matrix.name
+        assert re.fullmatch("[0-9a-f]{40}", publish.read_plan(publish.HERE).commits[matrix.name])
 
 
 def areas(game, label, file, column):

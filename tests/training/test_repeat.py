@@ -15,6 +15,7 @@ import movi
 from movi.reports.evidence.plan import read_plan
 from movi.runs.files import read_config
 from movi.versions import of_training
+from tests.test_evidence import collect
 
 REPOSITORY = Path(__file__).parents[2]
 MATRIX = "1-momentum"
@@ -91,20 +92,17 @@ def test_a_shortened_run_gives_the_same_bytes_in_another_process_and_after_a_kil
     assert len((one / "metrics.jsonl").read_text().splitlines()) == 3
 
 
-def processor() -> str:
-    """Vendor, family and model, where the system says so."""
-    file = Path("/proc/cpuinfo")
-    lines = file.read_text().split("\n\n")[0].splitlines() if file.exists() else []
-    said = dict(line.split(":", 1) for line in lines if ":" in line)
-    known = {name.strip(): value.strip() for name, value in said.items()}
-    return " ".join(known.get(name, "unknown") for name in ("vendor_id", "cpu family", "model"))
+def runs_of_this_processor() -> list[str]:
+    """The committed runs of DQN that can come again here to the last bit."""
+    made_on = json.loads((RUNS.parent / collect.PROCESSORS).read_text())
+    return [run for run, name in made_on.items() if name == collect.processor() and "/dqn/" in run]
 
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory: pytest.TempPathFactory):
     """The code at the commit that ran the matrix, in a work tree of its own."""
-    if processor() != PLAN.processors[MATRIX]:
-        pytest.skip(f"run on {PLAN.processors[MATRIX]}, this processor is {processor()}")
+    if not runs_of_this_processor():
+        pytest.skip(f"no committed run was made on a processor such as this, {collect.processor()}")
     commit = PLAN.commits[MATRIX]
     tree = tmp_path_factory.mktemp("commit") / "tree"
     git = shutil.which("git")
@@ -117,11 +115,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
     subprocess.run([git, *words], cwd=REPOSITORY, capture_output=True, check=True)
 
 
-@pytest.mark.parametrize("place", ["MinAtar-Asterix/dqn/seed-0", "MinAtar-Breakout/dqn/seed-1"])
+@pytest.mark.parametrize("which", [0, -1], ids=["first", "last"])
 def test_the_first_rows_of_a_committed_run_come_again_at_its_commit(
-    place: str, recorded: Path, tmp_path: Path
+    which: int, recorded: Path, tmp_path: Path
 ) -> None:
-    committed = RUNS / place
+    committed = RUNS / runs_of_this_processor()[which]
     since = json.loads((committed / "versions.json").read_text())["since"]
     here = {**of_training(), "movi": since[0]["versions"]["movi"]}  # that is the work tree's
     if len(since) > 1 or since[0]["versions"] != here:

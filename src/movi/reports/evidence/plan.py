@@ -20,7 +20,6 @@ class _PlanFile:
     whole: list[str]
     published: str
     commits: dict[str, str] = field(default_factory=dict)
-    processors: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -45,8 +44,6 @@ class Plan:
     published: tuple[PublishedScore, ...]
     commits: Mapping[str, str] = field(default_factory=dict)
     """By matrix: the commit of this package that ran it, as far as that is known."""
-    processors: Mapping[str, str] = field(default_factory=dict)
-    """By matrix: the vendor, family and model of the processor that ran it, likewise."""
 
 
 def has_plan(folder: Path) -> bool:
@@ -71,7 +68,6 @@ def read_plan(folder: Path) -> Plan:
         frozenset(matrices[name].name for name in given.whole),
         _published(folder / given.published),
         given.commits,
-        given.processors,
     )
 
 
