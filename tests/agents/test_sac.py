@@ -119,7 +119,7 @@ def noises(key, m):
     return there.reshape(m, B, 2), np.asarray(jax.random.normal(for_actor, (B, 2)), float)
 
 
-def targets(state, data, noise, alpha, regularised):
+def targets(state, data, noise, alpha, regularised, scale):
     ys = []
     for j, eps in enumerate(noise):
         s = data.next_observation[j]
@@ -132,7 +132,7 @@ def targets(state, data, noise, alpha, regularised):
             before = jax.tree.map(lambda leaf: leaf[0], state.lagged["actor"])
             kl = log_density(mean, log_std, u) - log_density(*actor(before, s)[:2], u)
             soft -= alpha * BETA / (1 - BETA) * kl
-        ys.append(data.reward[j] + data.discount[j] * soft)
+        ys.append(scale * data.reward[j] + data.discount[j] * soft)
     return ys
 
 
@@ -172,8 +172,10 @@ def close(found, expected, atol=2e-5):
         ("sac", {}),
         ("sac", {"temperature": 0.2}),
         ("sac", {"target_entropy": 0.5, "polyak": None}),
+        ("sac", {"entropy_each": -0.5, "reward_scale": 0.1}),
         ("momentum-sac", {}),
         ("momentum-sac", {"shared_batch": True, "regularised": True}),
+        ("momentum-sac", {"reward_scale": 3.0}),
     ],
     ids=str,
 )
@@ -192,7 +194,8 @@ def test_one_update_of_every_network_is_the_one_computed_by_hand(name, options):
     after, metrics = learner.update(state, data, np.int32(7), key)
     there, here = noises(key, m)
     alpha = options.get("temperature", np.exp(-1.2))
-    ys = targets(before, data, there, alpha, options.get("regularised", False))
+    scale = options.get("reward_scale", 1.0)
+    ys = targets(before, data, there, alpha, options.get("regularised", False), scale)
     s, a = data.observation[0].astype(float), data.action[0].astype(float)
 
     gradient = {}
@@ -219,8 +222,9 @@ def test_one_update_of_every_network_is_the_one_computed_by_hand(name, options):
     if "temperature" in options:
         assert "temperature" not in after.online
     else:
-        # d/d ln α of −α (ln π + H̄), with H̄ = −2 for two numbers.
-        excess = density + options.get("target_entropy", -2.0)
+        # d/d ln α of −α (ln π + H̄), with H̄ = −2 for two numbers (Dopamine: −1).
+        wanted = {-0.5: -1.0}.get(options.get("entropy_each"), -2.0)
+        excess = density + options.get("target_entropy", wanted)
         expected = -1.2 + RATE * alpha * excess.mean()
         np.testing.assert_allclose(after.online["temperature"]["log"], expected, atol=1e-6)
     if options.get("polyak", POLYAK) is not None:
@@ -368,6 +372,11 @@ def test_log_std_is_bounded_by_tanh_as_cleanrl_has_it():
         ({"log_std_min": 3.0}, "log_std_min: 3.0, expected less than log_std_max"),
         ({"log_std": "none"}, "log_std: 'none', expected one of clip, tanh"),
         ({"beta": 0.5}, "sac has no 'beta'"),
+        ({"reward_scale": 0.0}, "reward_scale: 0.0, expected a number above 0"),
+        ({"target_entropy": np.inf}, "target_entropy: inf, expected a finite number"),
+        ({"entropy_each": np.nan}, "entropy_each: nan, expected a finite number"),
+        ({"log_std_min": -np.inf}, "log_std_min: -inf, expected a finite number"),
+        ({"log_std_max": np.inf}, "log_std_max: inf, expected a finite number"),
     ],
 )
 def test_an_option_out_of_range_is_one_line(options, says):

@@ -162,6 +162,32 @@ def test_what_a_run_takes_counts_its_actions():
     assert found.results == 4 * (2 * critic + actor + 1)
 
 
+@pytest.mark.parametrize("option", ["target-entropy", "entropy-each", "log-std-max"])
+@pytest.mark.parametrize("value", ["inf", "-inf", "nan"])
+def test_an_option_that_no_file_can_hold_is_one_line_and_nothing_is_written(
+    option, value, tmp_path, capsys
+):
+    words = ["train", "sac", "--env", "Pendulum-v1", f"--{option}={value}"]
+    assert main([*words, "--out", str(tmp_path / "run")]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith(f"movi: {option.replace('-', '_')}: {value}, expected a finite number")
+    assert said.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_preset_sac_dopamine_is_its_gin_file():
+    """dopamine/jax/agents/sac/configs/sac.gin; the target entropy is −½ d in its agent."""
+    config = Config("sac", "HalfCheetah-v5", **preset_fields("sac-dopamine"))
+    fields = ("gamma", "n_step", "hidden", "learning_starts", "update_period", "batch_size")
+    assert [getattr(config, name) for name in fields] == [0.99, 1, (256, 256), 10_000, 1, 256]
+    fields = ("replay_capacity", "optimiser", "learning_rate", "optimiser_epsilon", "loss")
+    assert [getattr(config, name) for name in fields] == [10**6, "adam", 3e-4, 1e-8, "squared"]
+    assert [float(config.epsilon_of(step)) for step in (0, 10_000, 10_001)] == [1, 1, 0]
+    options = config.options
+    assert (options.reward_scale, options.entropy_each, options.polyak) == (0.1, -0.5, 0.005)
+    assert (options.actor_rate, options.temperature_rate) == (None, None)  # the critics' 3e-4
+
+
 def test_networks_have_step_sizes_of_their_own():
     given = preset_fields("sac-cleanrl")
     config = Config("sac", "Pendulum-v1", **given)
@@ -170,6 +196,8 @@ def test_networks_have_step_sizes_of_their_own():
         "temperature_rate": 1e-3,
         "temperature": None,
         "target_entropy": None,
+        "entropy_each": -1.0,
+        "reward_scale": 1.0,
         "polyak": 0.005,
         "log_std": "tanh",
         "log_std_min": -5.0,

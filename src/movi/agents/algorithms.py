@@ -243,7 +243,11 @@ class SAC(Options):
     temperature: float | None = None
     """α: the weight of the entropy; None: it is tuned so that the entropy is the target's."""
     target_entropy: float | None = None
-    """The entropy that α is tuned for; None: −d for actions of d numbers."""
+    """The entropy that α is tuned for; None: entropy_each · d for actions of d numbers."""
+    entropy_each: float = -1.0
+    """The same for each number of an action (Dopamine: −0.5; the others: −1)."""
+    reward_scale: float = 1.0
+    """Learn from rewards times this; scores stay raw (Dopamine: 0.1; the others: 1)."""
     polyak: float | None = 0.005
     """The share of a critic that enters its lagged copy at every update; None: it is copied every
     sync_period steps."""
@@ -256,7 +260,7 @@ class SAC(Options):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("actor_rate", "temperature_rate", "temperature"):
+        for name in ("actor_rate", "temperature_rate", "temperature", "reward_scale"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
         if self.polyak is not None and not 0 < self.polyak <= 1:
@@ -280,6 +284,8 @@ class SAC(Options):
             sac.Settings(
                 self.temperature,
                 self.target_entropy,
+                self.entropy_each,
+                self.reward_scale,
                 self.polyak,
                 self.log_std,
                 self.log_std_min,

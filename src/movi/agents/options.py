@@ -1,6 +1,7 @@
 """What every algorithm's dataclass of options is: checked, and of JSON's types."""
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
@@ -26,6 +27,9 @@ class Options:
 
     def __post_init__(self) -> None:
         check_fields(self)
+        for name, value in asdict(self).items():
+            if isinstance(value, float) and not math.isfinite(value):
+                raise UserError(f"{name}: {value!r}, expected a finite number")
 
     def algorithm(self) -> "Algorithm":
         """The algorithm that these options mean."""

@@ -116,6 +116,8 @@ class Settings:
 
     temperature: float | None
     target_entropy: float | None
+    entropy_each: float
+    reward_scale: float
     polyak: float | None
     log_std: Literal["clip", "tanh"]
     log_std_min: float
@@ -219,7 +221,8 @@ def _losses(
         for_next, for_actor = jax.random.split(context.key)
         fixed = settings.temperature
         alpha: Real = networks.frozen["temperature"]() if fixed is None else fixed
-        y = _targets(networks, batches, alpha, context.beta, momentum, reward_clip, for_next)
+        scaled = batches._replace(reward=_learned(batches.reward, reward_clip, settings))
+        y = _targets(networks, scaled, alpha, context.beta, momentum, for_next)
         s, taken = batches.observation[0], batches.action[0]
         values = networks.online["q"](s, taken)
         found = {"q": jnp.sum(loss_of(values - y[0][:, None]), axis=-1)}
@@ -236,12 +239,20 @@ def _losses(
         found["actor"] = alpha * log_density - climbed(critic(s, jnp.tanh(u)), axis=-1)
         if fixed is None:
             wanted = settings.target_entropy
-            wanted = -float(taken.shape[-1]) if wanted is None else wanted
+            wanted = settings.entropy_each * taken.shape[-1] if wanted is None else wanted
             excess = jax.lax.stop_gradient(log_density) + wanted
             found["temperature"] = -networks.online["temperature"]() * excess
         return found, {**shown, "entropy": -log_density, "alpha": jnp.asarray(alpha, jnp.float32)}
 
     return losses
+
+
+def _learned(reward: Array, clip: float | None, settings: Settings) -> Array:
+    """The rewards that are learned from: clipped, then scaled."""
+    reward = reward.astype(jnp.float32)
+    if clip is not None:
+        reward = jnp.clip(reward, -clip, clip)
+    return reward if settings.reward_scale == 1 else settings.reward_scale * reward
 
 
 def _targets(
@@ -250,7 +261,6 @@ def _targets(
     alpha: Real,
     beta: Array,
     momentum: Averaged | None,
-    reward_clip: float | None,
     key: Array,
 ) -> Array:
     """y of all minibatches, [M, B]; no gradient flows into it."""
@@ -265,10 +275,7 @@ def _targets(
     if momentum is not None and momentum.regularised:
         before: Gaussian = networks.lagged["actor"][0](there)
         soft -= alpha * beta / (1 - beta) * (log_density - before.log_density(u))
-    reward = batches.reward.astype(jnp.float32)
-    if reward_clip is not None:
-        reward = jnp.clip(reward, -reward_clip, reward_clip)
-    return jax.lax.stop_gradient(reward + batches.discount * soft.reshape(m, b))
+    return jax.lax.stop_gradient(batches.reward + batches.discount * soft.reshape(m, b))
 
 
 def _averaged(

@@ -50,8 +50,8 @@ class Config:
     """Where the other fields' defaults come from: control (small environments), paper (Dopamine's
     DQN of 2019, the paper's baseline), modern (Adam and squared error), c51 and munchausen
     (their published optimisers), minatar (the DQN of MinAtar's authors), minatar-published (a
-    published study's, with greedy evaluations), sac and sac-cleanrl (soft actor-critic's),
-    c51-cleanrl (CleanRL's for CartPole). Compare algorithms within one preset."""
+    published study's, with greedy evaluations), sac, sac-cleanrl and sac-dopamine (soft
+    actor-critic's), c51-cleanrl (CleanRL's for CartPole). Compare algorithms within one preset."""
     seed: int = _setting(0, of="run", least=0)
     """Seeds everything that is random in the run."""
     steps: int = _setting(100_000, least=1)

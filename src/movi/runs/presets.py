@@ -12,6 +12,8 @@ steps instead of every step and the ``paper`` preset's optimiser, loss and share
 evaluations during the run.
 ``sac``: stable-baselines3's and SBX's for soft actor-critic; ε is 1 while they act at random, then
 0. ``sac-cleanrl``: CleanRL's, but for the actor, which it moves twice every second update.
+``sac-dopamine``: Dopamine's (its sac.gin), but for ln σ, which it leaves unbounded, and for y,
+which it takes at the mean action of a lagged actor.
 ``c51-cleanrl``: CleanRL's C51 on CartPole, of which it publishes scores.
 """
 
@@ -108,6 +110,7 @@ _SAC = {
     "optimiser_epsilon": 1e-8,
 }
 _SAC_CLEANRL = {**_SAC, "learning_starts": 5_000, "epsilon_warmup": 5_000, "learning_rate": 1e-3}
+_SAC_DOPAMINE = {**_SAC, "learning_starts": 10_000, "epsilon_warmup": 10_000}
 
 
 def _adam(learning_rate: float, optimiser_epsilon: float, loss: str = "huber") -> dict[str, Any]:
@@ -126,6 +129,7 @@ _FIELDS: Mapping[str, Mapping[str, Any]] = {
     "minatar-published": _MINATAR_PUBLISHED,
     "sac": _SAC,
     "sac-cleanrl": _SAC_CLEANRL,
+    "sac-dopamine": _SAC_DOPAMINE,
     "c51-cleanrl": _C51_CLEANRL,
 }
 PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
@@ -143,6 +147,7 @@ _SUPPORTS: Mapping[str, Mapping[str, Any]] = {
         "log_std": "tanh",
         "log_std_min": -5.0,
     },
+    "sac-dopamine": {"entropy_each": -0.5, "reward_scale": 0.1},
 }
 
 
