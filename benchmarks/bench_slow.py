@@ -30,7 +30,6 @@ METHODS = {
     "mdpsolver": ("solve_mdpsolver", "mpi", "mdpsolver"),
 }
 TO_REACH = {0.999: 3.0, 0.9999: 10.0}
-START, READ = 60.0, 1e-4  # seconds for a peer to start and compile, and to read each state
 
 
 def measure(
@@ -53,7 +52,6 @@ def measure(
         certified, ours = np.load(answer), medians(runs, ("solve", "first", "peak_mb"))
         patience = options.patience * TO_REACH.get(discount, 10.0) * ours["solve"]
         say(f"{at}: movi {ours['solve']:.1f} s by {runs[0]['how']}; peers have {patience:.0f} s")
-        start = START + READ * states
         theirs: dict[str, Any] = {}
         for name, (file_of, method, peer) in METHODS.items():
             if peer in failed:
@@ -61,7 +59,7 @@ def measure(
                 continue
             try:
                 words = (method, file, TOLERANCE, 0, answer)
-                facts = program(peers.PYTHON, file_of, *words, timeout=start + patience)
+                facts = program(peers.PYTHON, file_of, *words, patience=patience)
                 error = float(np.abs(np.load(answer) - certified).max())
                 theirs[name] = {"solve": facts["first"], "error": error}
             except ProgramFailed as reason:

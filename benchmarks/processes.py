@@ -2,6 +2,7 @@
 
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
@@ -18,18 +19,36 @@ class ProgramFailed(Exception):
     """In one line, why there is no figure."""
 
 
-def program(python: str | Path, name: str, *arguments: object, timeout: float = 1_800) -> Any:
-    """Run ``programs/NAME.py``; the JSON object in its last line of output."""
+def program(
+    python: str | Path,
+    name: str,
+    *arguments: object,
+    timeout: float = 1_800,
+    patience: float | None = None,
+) -> Any:
+    """Run ``programs/NAME.py``; the JSON object in its last line of output.
+
+    All of it has ``timeout`` seconds, and its first solve ``patience`` of them (see stopwatch.py).
+    """
     words = [str(python), str(PROGRAMS / f"{name}.py"), *map(str, arguments)]
     # Nothing that a user's shell sets may decide how many threads a program has.
-    hidden = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS", "XLA_FLAGS")
+    hidden = (
+        "OMP_NUM_THREADS",
+        "OPENBLAS_NUM_THREADS",
+        "NUMBA_NUM_THREADS",
+        "XLA_FLAGS",
+        "PATIENCE",
+    )
     environment = {key: value for key, value in os.environ.items() if key not in hidden}
+    environment |= {} if patience is None else {"PATIENCE": str(patience)}
     try:
         done = subprocess.run(
             words, capture_output=True, text=True, timeout=timeout, env=environment
         )
     except subprocess.TimeoutExpired:
         raise ProgramFailed(f"no result within {timeout:.0f} s") from None
+    if done.returncode == -signal.SIGALRM:
+        raise ProgramFailed(f"did not end within {patience:.0f} s")
     if done.returncode:
         said = done.stderr.strip().splitlines() or [f"status {done.returncode}, no message"]
         raise ProgramFailed(said[-1][:200])

@@ -4,7 +4,9 @@ A program imports this before anything heavy, so that its imports count as well.
 """
 
 import json
+import os
 import resource
+import signal
 import sys
 import time
 from collections.abc import Callable
@@ -20,12 +22,15 @@ def measure(
 
     ``first`` includes compilation, ``again`` does not; ``whole`` is all there is to wait for from
     the start of the program to its first result. ``peak_first_mb`` is the peak memory up to there,
-    ``peak_mb`` that of the whole process.
+    ``peak_mb`` that of the whole process. The first work has PATIENCE seconds, if that is set: then
+    SIGALRM ends the process, in compiled code too.
     """
     begin = time.perf_counter()
     model = load()
     loaded = time.perf_counter()
+    signal.setitimer(signal.ITIMER_REAL, float(os.environ.get("PATIENCE", 0)))
     result = work(model)
+    signal.setitimer(signal.ITIMER_REAL, 0)
     done, peak = time.perf_counter(), peak_megabytes()
     times = []
     for _ in range(again):
