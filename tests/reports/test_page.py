@@ -1,5 +1,6 @@
 import json
 import os
+import re
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -109,6 +110,44 @@ def test_any_part_of_the_results_makes_a_page(tmp_path: Path) -> None:
     assert "movi garnets compare" in text
     assert "section-schemes" not in reader.ids
     assert "assumption.csv" in reader.links
+
+
+def test_results_in_folders_below_are_found_each_with_its_place(tmp_path: Path) -> None:
+    """Two experiments of one kind, and another; numbers of figures and foreign files are none."""
+    for place in ("first try", "first-try", "later/deeper"):
+        (tmp_path / place).mkdir(parents=True)
+        synthetic.write_assumption(
+            tmp_path / place / "assumption.csv", synthetic.assumptions(20)
+        )
+    synthetic.write_bounds(tmp_path / "bounds.csv", synthetic.bounds(300))
+    for foreign in ("figures/bounds.csv", "later/figures/compare.csv"):
+        (tmp_path / foreign).parent.mkdir()
+        (tmp_path / foreign).write_text("k,y\n1,2\n")
+    told: list[str] = []
+    page = write_report(tmp_path, formats=["svg"], notify=told.append)
+    assert told == []
+    reader = _read(page)
+    text = " ".join(reader.text)
+    assert len(reader.ids) == len(set(reader.ids))
+    for place in ("first try", "first-try", "later/deeper"):
+        assert f"The assumption behind Proposition 1, in {place}" in text
+    for mark in ("first-try", "first-try-2", "later-deeper"):
+        assert f"{mark}-assumption_mean" in reader.ids
+        assert (tmp_path / "figures" / f"{mark}-assumption_mean.svg").is_file()
+    assert "later/deeper/assumption.csv" in reader.links
+    assert "bounds" in reader.ids
+    # What is below is not said to be missing, what is nowhere is.
+    assert "run movi garnets compare" in re.sub(r"\s+", " ", text)
+    assert "run movi garnets assumption" not in re.sub(r"\s+", " ", text)
+
+
+def test_a_file_below_that_cannot_be_read_is_named_by_its_place(tmp_path: Path) -> None:
+    synthetic.write_bounds(tmp_path / "bounds.csv", synthetic.bounds(300))
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "compare.csv").write_text("scheme,iteration,l1_mean,l1_std\navi,1,")
+    told: list[str] = []
+    write_report(tmp_path, formats=[], notify=told.append)
+    assert told == [f"{tmp_path / 'sub' / 'compare.csv'}: line 2 has 3 values, expected 4"]
 
 
 def test_a_half_written_file_is_named_and_the_rest_is_shown(tmp_path: Path) -> None:

@@ -20,6 +20,7 @@ RESULTS = (
     "metrics.jsonl",
     "evaluations.jsonl",
     "agent.safetensors",
+    "best.safetensors",
     "evaluation.json",
     "config.json",
 )

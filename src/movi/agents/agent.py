@@ -35,6 +35,8 @@ FORMAT = 3  # 1: all values are numbers; 2: a greedy policy; 3: the policy of a 
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 LARGEST_SPACE = 10**8
 AGENT_FILE = "agent.safetensors"
+BEST_FILE = "best.safetensors"
+"""Of a run that is evaluated on its way: its agent with the highest evaluation."""
 
 
 @dataclass(frozen=True)
@@ -86,6 +88,8 @@ class Agent:
         weights = sum(np.size(leaf) for leaf in jax.tree.leaves(self.params))
         said = [str(self.about[key]) for key in ("algorithm", "env") if key in self.about]
         said += [f"step {self.about['step']:,}"] if "step" in self.about else []
+        evaluation = self.about.get("evaluation")
+        said += [f"evaluated at {evaluation['mean']:.6g}"] if evaluation else []
         networks = f"networks {', '.join(sorted(self.params))} with {weights:,} weights"
         return f"Agent({', '.join([*said, networks])}; acts by {self.acts_on})"
 
@@ -198,6 +202,7 @@ def load(
     *,
     algorithm: type[Options] | None = None,
     trust: Collection[str] = (),
+    best: bool = False,
 ) -> Agent:
     """The agent of a file, or of a run directory.
 
@@ -208,8 +213,10 @@ def load(
       algorithm: the dataclass of its options, needed when the agent acts by a policy of your own
         and its algorithm is not registered.
       trust: modules that the file's algorithm may name (MODULE:NAME): importing one runs its code.
+      best: of a run directory, the agent with the highest evaluation during the run instead of the
+        last one.
     """
-    file = Path(path) / AGENT_FILE if Path(path).is_dir() else Path(path)
+    file = _file(Path(path), best)
     if not file.is_file():
         raise UserError(f"{file}: no such file, expected an agent's file or a run directory")
     header, params = _read(file)
@@ -244,6 +251,19 @@ def load(
         named=header.named,
         about=header.about,
     )
+
+
+def _file(path: Path, best: bool) -> Path:
+    """The file of a run directory's last or best agent; the path itself, if it is no directory."""
+    if not best:
+        return path / AGENT_FILE if path.is_dir() else path
+    if path.exists() and not path.is_dir():
+        raise UserError(f"best: {path} is an agent's file, expected a run directory")
+    if path.is_dir() and not (path / BEST_FILE).is_file():
+        raise UserError(
+            f"{path}: no {BEST_FILE}, expected a run with evaluations on its way (--evaluate-every)"
+        )
+    return path / BEST_FILE
 
 
 def _method(

@@ -32,7 +32,7 @@ from movi.reports.drawing.styles import DARK, INK, MUTED
 from movi.reports.evidence.plan import has_plan
 from movi.reports.evidence.sections import evidence_sections
 from movi.reports.sections import Loaded, Section
-from movi.reports.tabular.sections import SECTIONS
+from movi.reports.tabular.sections import SECTIONS, tabular_sections
 from movi.reports.verdict import Finding, Verdict
 from movi.version import __version__
 
@@ -112,7 +112,7 @@ def read_chapters(
     planned = has_plan(directory)
     found = evidence_sections if planned else deep_sections
     sections, problems = found(directory, read_references(references), game)
-    before = () if planned else SECTIONS
+    before = () if planned else tabular_sections(directory, FIGURES)
     chapters = [_read_chapter(directory, section) for section in (*before, *sections)]
     first = chapters[len(before)]
     chapters[len(before)] = replace(first, problems=(*problems, *first.problems))
@@ -234,23 +234,27 @@ def render(chapters: Sequence[Chapter], beside: Path, formats: Sequence[str] = F
     )
     filters: dict[str, Callable[[Any], str]] = {
         "prose": prose,
+        "cell": lambda value: _cell(value, Markup),
         "address": lambda path: quote(Path(os.path.relpath(path, beside)).as_posix()),
         "drawing": lambda picture: Markup(_themed(picture.svg)),
         "specification": lambda picture: Markup(_specification(picture.spec)),
     }
     environment.filters.update(filters)
     shown = [chapter for chapter in chapters if chapter.parts or chapter.problems]
+    is_tabular = any(chapter.section.file for chapter in shown)
+    whole = [verdict for chapter in shown for verdict in chapter.judged]
+    beside_figures = [v for chapter in shown for part in chapter.parts for v in part.judged]
+    title, lead = _opening(whole, beside_figures)
     libraries = page_libraries().replace("</script", "<\\/script").replace("<!--", "<\\!--")
     return environment.from_string(_asset("page.html")).render(
         shown=shown,
         absent=[
             chapter.section
             for chapter in chapters
-            if chapter.section.expected and not (chapter.parts or chapter.problems)
+            if is_tabular and chapter.section.expected and not (chapter.parts or chapter.problems)
         ],
-        summary=_summary(
-            [v for own in shown for v in (*own.judged, *(w for p in own.parts for w in p.judged))]
-        ),
+        title=title,
+        lead=lead,
         kinds=KINDS,
         formats=formats,
         figures=FIGURES,
@@ -296,8 +300,31 @@ def _specification(spec: dict[str, Any]) -> str:
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
-def _summary(verdicts: Sequence[Verdict]) -> str:
+def _cell(value: object, markup: Callable[[str], Any]) -> Any:
+    """A table's value: where a line must be broken, it is before an interval and not within."""
+    number, bracket, interval = str(value).partition(" [")
+    if not bracket:
+        return value
+    return markup("<span>{}</span> <span>[{}</span>").format(number, interval)
+
+
+def _opening(whole: Sequence[Verdict], beside_figures: Sequence[Verdict]) -> tuple[str, str]:
+    """The page's title and first paragraph: about the paper where its claims can be judged.
+
+    Args:
+      whole: the verdicts of an experiment that was planned to judge claims.
+      beside_figures: those on what there happens to be.
+    """
+    verdicts = [*whole, *beside_figures]
     confirmed = sum(verdict.confirmed is True for verdict in verdicts)
     undecided = sum(verdict.confirmed is None for verdict in verdicts)
-    text = f"{confirmed} of {len(verdicts)} claims are confirmed"
-    return text + (f", {undecided} cannot be decided." if undecided else ".")
+    if not whole and undecided == len(verdicts):
+        said = "They decide none of the paper's claims that are quoted here."
+        none = "None of the paper's claims is judged by them."
+        return "The results of these runs", f"What these runs show. {said if verdicts else none}"
+    counted = f"{confirmed} of {len(verdicts)} claims are confirmed"
+    counted += f", {undecided} cannot be decided." if undecided else "."
+    return "Momentum in Reinforcement Learning: the results", (
+        "What the paper claims, what these runs show, and the verdict computed from the data. A "
+        f"verdict stands only where the paper makes a statement, and quotes it. {counted}"
+    )

@@ -110,3 +110,5 @@ class Section:
     entries: tuple[Entry, ...]
     expected: bool = True
     """Whether the page says that it is absent."""
+    file: str = ""
+    """The name of its CSV file, without the ending, if it is of one."""

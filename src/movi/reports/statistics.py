@@ -53,6 +53,11 @@ class Comparison:
     undefined: tuple[str, ...] = ()
     """Games whose baseline has area 0, which nothing can be divided by; not in the rest."""
 
+    @property
+    def repeated(self) -> bool:
+        """Whether every game has several runs of both, so that there are intervals."""
+        return self.mean.low is not None
+
 
 def mean_and_deviation(scores: Array) -> tuple[Array, Array]:
     """Mean and standard deviation over the runs [runs, iterations] that have a value (not NaN).

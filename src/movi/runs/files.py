@@ -9,6 +9,7 @@ versions.json       the versions that trained it, each with the step since which
 status.json         running, finished, diverged, interrupted or failed; the step; a message
 evaluation.json     the evaluation at the end
 agent.safetensors   the agent
+best.safetensors    the agent with the highest of the evaluations during the run, if it had any
 checkpoint/         the last two checkpoints: see docs/resume.md
 replay/             the replay, if the run has checkpoints
 lock                while a process has the run

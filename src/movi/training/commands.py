@@ -28,6 +28,13 @@ from movi.runs.presets import preset_fields, preset_options, usual_preset
 MOST_SEEDS = 10_000
 MOST_EPISODES = 1_000_000
 
+BestOfRun = Annotated[
+    bool,
+    arg(
+        help="The run's best agent by its evaluations on the way (--evaluate-every), not its last."
+    ),
+]
+
 if TYPE_CHECKING:
     from movi.agents.agent import Agent
 
@@ -142,7 +149,7 @@ def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[s
 
 def _print_result(out: Path, result: Any, seconds: float) -> None:
     """Prints how a run ended and where its agent is."""
-    from movi.agents.agent import AGENT_FILE
+    from movi.agents.agent import AGENT_FILE, BEST_FILE
 
     if result.status == "diverged":
         print(f"diverged at step {result.step:,}; its last finite parameters are kept")
@@ -157,6 +164,12 @@ def _print_result(out: Path, result: Any, seconds: float) -> None:
             f"mean {evaluation.mean:.1f}, standard deviation {evaluation.std:.1f}"
         )
     print(f"agent: {out / AGENT_FILE}")
+    if result.best is not None:
+        step, played = result.best.about["step"], result.best.about["evaluation"]
+        print(
+            f"best: {out / BEST_FILE}, of step {step:,}, "
+            f"mean {played['mean']:.1f} over {played['episodes']} episodes"
+        )
 
 
 @dataclass(frozen=True)
@@ -173,6 +186,7 @@ class Evaluate:
     """Seed of the environments and the random actions."""
     num_envs: int = 10
     """Environments that step together, each with its share of the episodes."""
+    best: BestOfRun = False
     trust: Trust = ()
 
     def execute(self) -> None:
@@ -181,7 +195,7 @@ class Evaluate:
         check_count("num_envs", self.num_envs)
         check_fraction("epsilon", self.epsilon or 0.0)
         check_seed(self.seed)
-        agent, about = _agent(self.run, self.trust)
+        agent, about = _agent(self.run, self.trust, self.best)
         env_id = about.env
 
         from movi.envs.make import make_environment
@@ -215,6 +229,7 @@ class Record:
     """Probability of a random action."""
     seed: int = 0
     """Seed of the environment and the random actions."""
+    best: BestOfRun = False
     trust: Trust = ()
 
     def execute(self) -> None:
@@ -222,7 +237,7 @@ class Record:
         check_count("episodes", self.episodes, most=MOST_EPISODES)
         check_fraction("epsilon", self.epsilon)
         check_seed(self.seed)
-        agent, about = _agent(self.run, self.trust)
+        agent, about = _agent(self.run, self.trust, self.best)
 
         from movi.training.recording import record as run_record
 
@@ -246,6 +261,7 @@ class Export:
     """A run directory, or an agent's file."""
     file: Positional[Path]
     """The file to write: .safetensors, or .onnx (its policy alone, for other programs)."""
+    best: BestOfRun = False
     trust: Trust = ()
 
     def execute(self) -> None:
@@ -260,7 +276,7 @@ class Export:
 
         file_to_write(self.file, "file")
         write = save if self.file.suffix == ".safetensors" else save_onnx
-        write(load(self.run, trust=self.trust), self.file)
+        write(load(self.run, trust=self.trust, best=self.best), self.file)
         print(self.file)
 
 
@@ -270,10 +286,10 @@ def default_directory(config: Config) -> Path:
     return Path("runs") / f"{env}-{algorithm}-{config.preset}-{config.seed}"
 
 
-def _agent(run: Path, trust: tuple[str, ...]) -> "tuple[Agent, _About]":
+def _agent(run: Path, trust: tuple[str, ...], best: bool) -> "tuple[Agent, _About]":
     from movi.agents.agent import load
 
-    agent = load(run, trust=trust)
+    agent = load(run, trust=trust, best=best)
     return agent, checked(agent.about, _About, str(run))
 
 

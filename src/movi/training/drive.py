@@ -10,6 +10,7 @@ from movi.envs.interface import Environment
 from movi.errors import Interrupted
 from movi.runs.config import Config
 from movi.runs.files import EVALUATION, Status
+from movi.training.best import Best, content_of, restored
 from movi.training.checkpoint import Checkpoints, Saved, newest
 from movi.training.checkpointing import Checkpointer, status_on_error
 from movi.training.evaluation import Evaluation, evaluate
@@ -63,6 +64,7 @@ class _Runs:
         self._directories, self._watcher, self._stop = directories, watcher, stop
         self._rows: list[list[dict[str, Any]]] = [[] for _ in built.configs]
         self._saved = [0] * len(built.configs)  # the step at which each agent was written last
+        self._best = [Best() for _ in built.configs]
         self.results: dict[int, Result] = {}
 
     def begin(self) -> None:
@@ -74,12 +76,14 @@ class _Runs:
             self._loop.restore(saved)
             for i, own in enumerate(saved):
                 self._saved[i] = int(own.state["saved"])
+                networks = self._built.agent(i, 0).networks
                 if own.state.get("has_ended", False):
-                    networks = self._built.agent(i, 0).networks
                     self.results[i] = Result(**result_of(self._directories[i].path, networks))
                     continue
-                notices.append(self._directories[i].begin(self._loop.step, own.state["written"]))
-                self._rows[i] = list(self._directories[i].rows)
+                directory, best = self._directories[i], content_of(own)
+                notices.append(directory.begin(self._loop.step, own.state["written"], best))
+                self._rows[i] = list(directory.rows)
+                self._best[i] = restored(directory, best, networks)
 
         if self._directories and self._configs[0].checkpoint_every:
             checkpoints = [Checkpoints(directory.path) for directory in self._directories]
@@ -125,7 +129,7 @@ class _Runs:
         for i in range(len(self._configs)):
             arrays, state = self._loop.snapshot(i)
             more = {"saved": self._saved[i], "has_ended": i in self.results}
-            contents.append(Saved(arrays, {**state, **more}))
+            contents.append(self._best[i].saved_with(Saved(arrays, {**state, **more})))
         return contents
 
     def _end_iteration(self, i: int, until: int) -> None:
@@ -143,12 +147,20 @@ class _Runs:
                 self._directories[i].save(self._built.agent(i, step))
                 self._saved[i] = step
         if config.evaluates_at(step):
-            played = self._evaluation(i, step)
-            self._watcher.evaluated(step, played)
-            if self._directories:
-                self._directories[i].evaluation(step, played)
+            self._evaluate_on_the_way(i, step)
         if self._loop.diverged(i) or until == config.steps:
             self._end(i, step)
+
+    def _evaluate_on_the_way(self, i: int, step: int) -> None:
+        """Evaluates a seed's agent, and keeps it if it is the best so far."""
+        agent = self._built.agent(i, step)
+        played = self._evaluation(i, agent, step)
+        self._watcher.evaluated(step, played)
+        before, self._best[i] = self._best[i], self._best[i].after(agent, played)
+        if self._directories:
+            self._directories[i].evaluation(step, played)
+            if self._best[i] is not before and (content := self._best[i].content) is not None:
+                self._directories[i].save_best(content)
 
     def _end(self, i: int, step: int) -> None:
         """Saves and evaluates a seed's agent, and writes how its run ended."""
@@ -158,7 +170,7 @@ class _Runs:
             directory.save(agent)
         evaluation = None
         if self._configs[i].evaluation_episodes and self._built.make_environment is not None:
-            evaluation = self._evaluation(i)
+            evaluation = self._evaluation(i, agent)
             if directory is not None:
                 directory.write_json(EVALUATION, evaluation.to_json())
         status: Status = "diverged" if diverged else "finished"
@@ -166,13 +178,17 @@ class _Runs:
             message = f"diverged at step {diverged}" if diverged else ""
             directory.status(status, diverged or step, message)
         self.results[i] = Result(
-            status, diverged or step, agent, self._rows[i], evaluation, self._loop
+            status,
+            diverged or step,
+            agent,
+            self._rows[i],
+            evaluation,
+            self._loop,
+            self._best[i].agent,
         )
 
-    def _evaluation(self, i: int, at: int | None = None) -> Evaluation:
+    def _evaluation(self, i: int, agent: Agent, at: int | None = None) -> Evaluation:
         assert self._built.make_environment is not None
-        step = int(self._rows[i][-1]["step"])
-        agent = self._built.agent(i, step)
         return evaluate_config(
             agent, self._configs[i], self._built.make_environment, self._stop, at
         )

@@ -81,6 +81,9 @@ class Result(NamedTuple):
     """The evaluation at the end, if there was one."""
     loop: Any
     """The loop as it ended; None if the run had ended before."""
+    best: Agent | None = None
+    """The agent with the highest evaluation during the run, if there were any; its ``about`` has
+    the step and the evaluation."""
 
 
 class Watcher:

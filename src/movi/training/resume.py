@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from movi.agents.agent import AGENT_FILE, load
+from movi.agents.agent import AGENT_FILE, BEST_FILE, load
 from movi.agents.options import Averaging, default_kappa
 from movi.errors import UserError
 from movi.files import check_own_directory, check_replaceable, write_aside, writing
@@ -29,7 +29,7 @@ from movi.runs.files import (
 )
 from movi.training.evaluation import Evaluation
 
-RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE)
+RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE, BEST_FILE)
 WRITTEN = (CONFIG, STATUS, VERSIONS, GROUP, EXTENDED, *RESULTS)
 
 
@@ -107,6 +107,7 @@ def result_of(run: Path, network: Any = None) -> dict[str, Any]:
         "metrics": read_metrics(run),
         "evaluation": played,
         "loop": None,
+        "best": load(run, network, best=True) if (run / BEST_FILE).is_file() else None,
     }
 
 

@@ -12,7 +12,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
 
-from movi.agents.agent import AGENT_FILE, Agent, encoded
+from movi.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded
 from movi.agents.learner import comparable
 from movi.errors import UserError, one_line
 from movi.files import check_own_directory, directory_to_write, write_aside, writing
@@ -73,26 +73,35 @@ class RunDirectory:
         self._begun = False
         self._files = ExitStack()
         self.rows: list[dict[str, Any]] = []
+        self.evaluations: list[EvaluationRow] = []
 
     @property
     def replay(self) -> Path:
         """Where the replay's files are."""
         return self.path / REPLAY
 
-    def begin(self, step: int = 0, written: Mapping[str, Any] | None = None) -> str:
+    def begin(
+        self, step: int = 0, written: Mapping[str, Any] | None = None, best: bytes | None = None
+    ) -> str:
         """Starts writing: a new run, or after what a checkpoint says was written then.
+
+        The best agent is the checkpoint's, too: one that was found later is found again.
 
         Returns a line about versions that are not those of the run so far, or "".
         """
         kept = _cut(self.path / METRICS, written)
         played = _cut(self.path / EVALUATIONS, (written or {}).get("evaluations"))
         self.rows = rows(kept.decode(), str(self.path / METRICS), dict[str, float | None])
-        evaluations = rows(played.decode(), str(self.path / EVALUATIONS), EvaluationRow)
+        self.evaluations = rows(played.decode(), str(self.path / EVALUATIONS), EvaluationRow)
         with writing(self.path):
             for part in [*self.path.glob(".*.part"), *self.path.glob("checkpoint/.*.part")]:
                 part.unlink()
             for old in [*self.path.glob("events.out.*"), self.path / EVALUATION]:
                 old.unlink(missing_ok=True)
+            if best is None:
+                (self.path / BEST_FILE).unlink(missing_ok=True)
+            else:
+                write_aside(self.path / BEST_FILE, best)
             self._begun = True
             if self._group:
                 self.write_json(GROUP, {"format": 1, "seeds": self._group})
@@ -106,7 +115,7 @@ class RunDirectory:
             timing += [{} for _ in self.rows[len(timing) :]]
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
-            for own in evaluations:
+            for own in self.evaluations:
                 self._events.add(_evaluation_scalars(asdict(own)))
         passed = timing[-1].get("seconds", 0.0) if timing else 0.0
         self._start = time.monotonic() - passed
@@ -182,6 +191,11 @@ class RunDirectory:
         """Writes the agent's file."""
         with writing(self.path):
             write_aside(self.path / AGENT_FILE, encoded(agent))
+
+    def save_best(self, content: bytes) -> None:
+        """Writes the best agent's file."""
+        with writing(self.path):
+            write_aside(self.path / BEST_FILE, content)
 
     def status(self, status: Status, step: int, message: str = "") -> None:
         """Writes the run's status."""

@@ -33,6 +33,18 @@ def test_every_figure_draws_without_an_error_or_the_network(browser: Browser, pa
     assert browser.run(bars.format("atari-improvements")) == 60
 
 
+def test_no_table_is_cut_at_1200_pixels(browser: Browser, page: Path) -> None:
+    browser.size(1200, 900)
+    browser.open(page)
+    browser.run("document.querySelectorAll('details').forEach(own => own.open = true);")
+    cut = (
+        "return [...document.querySelectorAll('.wide')].map("
+        "  own => [own.querySelectorAll('tr').length, own.scrollWidth - own.clientWidth]);"
+    )
+    # Three improvements, 20 games of four algorithms and all their runs, each with a heading.
+    assert browser.run(cut) == [[1 + 3, 0], [1 + 80, 0], [1 + 400, 0]]
+
+
 def test_hovering_tells_scores_and_improvements(browser: Browser, page: Path) -> None:
     browser.size(1200, 900)
     browser.open(page)

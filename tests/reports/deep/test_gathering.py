@@ -238,10 +238,9 @@ def test_other_settings_are_no_baseline(tmp_path: Path) -> None:
     synthetic.write_run(tmp_path / "m", other, [4.0] * 5)
     results = only(tmp_path)
     assert results.comparisons == {}
-    verdict = improves(results, results.series[1].label)
-    assert isinstance(verdict, Verdict)
-    assert verdict.confirmed is None
-    assert verdict.seen == "There is no DQN run with the same settings that has ended."
+    described = improves(results, results.series[1].label)
+    assert isinstance(described, Finding)
+    assert described.seen == "There is no DQN run with the same settings that has ended."
 
 
 def test_sweeps_and_suites_are_kept_apart_and_copies_count_once(tmp_path: Path) -> None:
@@ -359,7 +358,7 @@ def test_the_opposite_data_give_the_opposite_verdict(tmp_path: Path) -> None:
 def test_too_few_runs_or_games_decide_nothing(tmp_path: Path) -> None:
     synthetic.write_atari(tmp_path / "one", games=GAMES[:3], seeds=1)
     synthetic.write_atari(tmp_path / "game", games=GAMES[:1])
-    for folder, words in (("one", "A single run"), ("game", "One game decides nothing")):
+    for folder, words in (("one", "A single run of either"), ("game", "One game decides nothing")):
         verdict = improves(only(tmp_path / folder), "momentum-dqn")
         assert isinstance(verdict, Verdict)
         assert verdict.confirmed is None

@@ -107,6 +107,44 @@ def test_nothing_but_runs_that_cannot_be_used_is_one_line(tmp_path: Path, folder
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_ones_own_runs_are_described_and_the_page_does_not_speak_of_the_paper(
+    seeds: int, tmp_path: Path
+) -> None:
+    """One environment cannot decide a claim about many; one run says nothing about others."""
+    for algorithm, gain in (("dqn", 0.0), ("momentum-dqn", 1.0)):
+        for seed in range(seeds):
+            config = replace(SMALL, algorithm=algorithm, options=None, seed=seed)
+            scores = [2.0 + gain + seed / 10] * 5
+            synthetic.write_run(tmp_path / algorithm / str(seed), config, scores)
+    page = write_report(tmp_path, formats=[])
+    text = re.sub(r"\s+", " ", " ".join(_read(page).text))
+    assert "<title>The results of these runs</title>" in page.read_text(encoding="utf-8")
+    assert "What these runs show. None of the paper's claims is judged by them." in text
+    assert "claims are confirmed" not in text
+    assert "Claim" not in text
+    assert "Momentum-DQN beside DQN on CartPole-v1 alone." in text
+    repeated = seeds > 1
+    assert ("outperforms" in text) is repeated
+    assert ("probability of improvement 1.00 [1.00, 1.00]" in text) is repeated
+    assert ("A single run of either says nothing about other seeds." in text) is not repeated
+    # 3/2 − 1 from single runs; (3.1 − 2.1) / 2.1 from three.
+    assert f"mean improvement +{'48' if repeated else '50'} %" in text
+    table = page.read_text(encoding="utf-8").partition("Improvements over all games")[2]
+    assert ("<td>–</td>" in table.partition("</table>")[0]) is not repeated
+
+
+def test_atari_keeps_the_papers_words_but_not_its_title_until_something_is_decided(
+    tmp_path: Path,
+) -> None:
+    synthetic.write_atari(tmp_path, games=("Pong",), seeds=1)
+    page = write_report(tmp_path, formats=[])
+    text = re.sub(r"\s+", " ", " ".join(_read(page).text))
+    assert "The results of these runs" in text
+    assert "They decide none of the paper's claims that are quoted here." in text
+    assert "“Momentum-DQN outperforms DQN on 16 games out of 20" in text
+
+
 def test_runs_that_have_only_begun_make_no_page(tmp_path: Path) -> None:
     synthetic.write_run(tmp_path / "run", SMALL, [], status="running")
     with pytest.raises(UserError, match="run: no iteration completed yet"):

@@ -1,7 +1,8 @@
 """The paper's claims about deep agents, each judged by a pure function of the results.
 
 The paper's claims are about 20 Atari games. They are judged on whatever environments the results
-have, and each verdict says which.
+have, and each verdict says which. Elsewhere than on Atari, runs that could not decide a claim about
+many games, because there is one environment, one run or nothing to compare with, are described.
 """
 
 from collections.abc import Callable
@@ -45,7 +46,7 @@ def improves(results: Results, label: str) -> Verdict | Finding | None:
     Better is: on more than half of the games, and on average with an interval above 0. Worse is the
     same the other way round. An interval around 0, or none, decides nothing; nor does a single
     game, as the claims are about most of many. Deep SQL with Speedy Q-learning's own sign is not
-    what the paper prints, and is described.
+    what the paper prints, and is described; so is what decides nothing outside Atari.
     """
     series = results.labelled(label)
     if series.algorithm not in CLAIMS:
@@ -59,6 +60,12 @@ def improves(results: Results, label: str) -> Verdict | Finding | None:
             "judged with that one alone.",
             seen,
         )
+    if results.suite != "Atari" and _too_little(results, comparison):
+        return Finding(
+            f"{series.style.label} beside {results.baseline_of(label)} on {_where(results)}. The "
+            "paper's statement is about 20 Atari games, and these runs are too few to judge it.",
+            seen,
+        )
     claim = f"{CLAIMS[series.algorithm].words}; judged here on {_where(results)}"
     if series.sign == "printed":
         claim += ", for Deep SQL with the sign that the appendix prints (app:atari-dsql)"
@@ -67,7 +74,7 @@ def improves(results: Results, label: str) -> Verdict | Finding | None:
         return Verdict(claim, seen, None)
     mean = comparison.mean
     if mean.low is None or mean.high is None:
-        return Verdict(claim, f"{seen} A single run of either decides nothing.", None)
+        return Verdict(claim, seen, None)
     if mean.low <= 0 <= mean.high:
         return Verdict(claim, f"{seen} The interval contains 0.", None)
     games = len(comparison.games)
@@ -76,6 +83,11 @@ def improves(results: Results, label: str) -> Verdict | Finding | None:
     won = comparison.improved.value > games / 2 and mean.low > 0
     lost = comparison.improved.value < games / 2 and mean.high < 0
     return Verdict(claim, seen, won if CLAIMS[series.algorithm].better else lost)
+
+
+def _too_little(results: Results, comparison: Comparison | None) -> bool:
+    """Whether there is one environment, a single run of something, or nothing to compare with."""
+    return comparison is None or len(results.games) == 1 or not comparison.repeated
 
 
 def _where(results: Results) -> str:
@@ -97,16 +109,20 @@ def summary(results: Results, label: str, comparison: Comparison) -> str:
     runs, diverged, unfinished = results.count(label)
     name, baseline = results.labelled(label).style.label, results.baseline_of(label)
     improved = f"{comparison.improved.value:.0f} of {games}"
+    verb = "outperforms" if comparison.repeated else "has a larger area than"
     text = (
-        f"{name} outperforms {baseline} on {improved} {'game' if games == 1 else 'games'}, "
+        f"{name} {verb} {baseline} on {improved} {'game' if games == 1 else 'games'}, "
         f"mean improvement {bracketed(comparison.mean)}"
     )
     if games > 1:
         text += f", median {bracketed(comparison.median)}"
-    text += (
-        f"; interquartile mean {bracketed(comparison.iqm)}, probability of improvement "
-        f"{probability(comparison.probability)}."
-    )
+    if comparison.repeated:
+        text += (
+            f"; interquartile mean {bracketed(comparison.iqm)}, probability of improvement "
+            f"{probability(comparison.probability)}."
+        )
+    else:
+        text += ". A single run of either says nothing about other seeds."
     if diverged:
         text += f" {diverged} of its {runs} runs diverged."
     if unfinished:
@@ -117,11 +133,14 @@ def summary(results: Results, label: str, comparison: Comparison) -> str:
 
 
 def probability(estimate: Estimate) -> str:
-    """A probability with its interval."""
-    text = f"{estimate.value:.2f}"
+    """A probability with its interval; of single runs there is none.
+
+    >>> probability(Estimate(0.8, 0.7, 0.9)), probability(Estimate(1.0))
+    ('0.80 [0.70, 0.90]', '–')
+    """
     if estimate.low is None or estimate.high is None:
-        return text
-    return f"{text} [{estimate.low:.2f}, {estimate.high:.2f}]"
+        return "–"
+    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
 
 
 def about_beta(results: Results) -> tuple[Callable[[Results], Verdict | Finding | None], ...]:

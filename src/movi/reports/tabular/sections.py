@@ -1,11 +1,13 @@
-"""The tabular half of the page: what each command's results show."""
+"""The tabular half of the page: what each command's results show, wherever they are."""
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from movi.mdp.families import FAMILIES
+from movi.reports.drawing.figure import Figure
 from movi.reports.drawing.numbers import number
 from movi.reports.sections import Entry, Loaded, PageTable, Section, read_provenance
 from movi.reports.tabular import assumption, family, figures, verdicts
@@ -19,6 +21,8 @@ from movi.reports.tabular.tables import (
     read_compare,
     read_family,
 )
+from movi.runs.finding import directories
+from movi.runs.sweep import slug
 
 
 def csv_loader(name: str, read: Callable[[Path], Any]) -> Callable[[Path], Loaded | None]:
@@ -68,6 +72,7 @@ def _family(name: str) -> Section:
             "averaging still win? The paper does not look at it."
         ),
         made_by=f"movi garnets compare --family {name}",
+        file=f"compare_{name}",
         load=csv_loader(f"compare_{name}", read_compare),
         entries=(
             Entry(
@@ -90,6 +95,7 @@ SECTIONS: tuple[Section, ...] = (
             "of that iteration and q_π its exact value."
         ),
         made_by="movi garnets compare",
+        file="compare",
         load=csv_loader("compare", read_compare),
         entries=(
             Entry(figures.movi_vs_avi, (verdicts.momentum_converges,)),
@@ -109,6 +115,7 @@ SECTIONS: tuple[Section, ...] = (
             "repeated, from q_{j−1} and h_{j−1}. The paper says neither which j nor which l."
         ),
         made_by="movi garnets assumption",
+        file="assumption",
         load=_load_assumption,
         entries=(
             Entry(
@@ -128,6 +135,7 @@ SECTIONS: tuple[Section, ...] = (
             "paper's bounds on the loss q* − q_π. Each bound is drawn beside what it bounds."
         ),
         made_by="movi garnets bounds",
+        file="bounds",
         load=csv_loader("bounds", read_bounds),
         entries=(
             Entry(figures.bounds, (verdicts.movi_bounds_hold,)),
@@ -149,6 +157,7 @@ SECTIONS: tuple[Section, ...] = (
             "‖q^τ_* − q^τ_π‖₁ / ‖q^τ_*‖₁, where q^τ has τ times the entropy of the policy in it."
         ),
         made_by="movi garnets family",
+        file="family",
         load=csv_loader("family", read_family),
         entries=(
             Entry(family.by_lambda, (family.kl_converges,)),
@@ -160,3 +169,53 @@ SECTIONS: tuple[Section, ...] = (
     *map(_family, FAMILIES),
 )
 """The tabular half of the report, in order."""
+
+
+def tabular_sections(folder: Path, aside: str) -> tuple[Section, ...]:
+    """The sections of the results in a folder, and of those in the folders below it.
+
+    What there is neither here nor there has one section, which says how it is made.
+
+    Args:
+      folder: of results.
+      aside: the name of folders that are passed over: numbers of figures are no results.
+    """
+    known = {f"{section.file}.csv" for section in SECTIONS}
+    below = {
+        path: files & known
+        for path, files in directories(folder)
+        if path != folder and files & known and aside not in path.relative_to(folder).parts
+    }
+    marks: dict[Path, str] = {}
+    for path in below:
+        mark = slug(path.relative_to(folder).as_posix())[:60] or "folder"
+        same = (mark, *(f"{mark}-{i}" for i in range(2, len(below) + 2)))
+        marks[path] = next(one for one in same if one not in marks.values())
+    found = []
+    for section in SECTIONS:
+        moved = [
+            _in_folder(section, path, path.relative_to(folder).as_posix(), mark)
+            for path, mark in marks.items()
+            if f"{section.file}.csv" in below[path]
+        ]
+        is_here = (folder / f"{section.file}.csv").exists()
+        found += [*([section] if is_here or not moved else []), *moved]
+    return tuple(found)
+
+
+def _in_folder(section: Section, path: Path, place: str, mark: str) -> Section:
+    """The section of results in another folder; its figures' names carry a mark."""
+
+    def marked(data: Any, draw: Callable[[Any], Figure | None]) -> Figure | None:
+        figure = draw(data)
+        return None if figure is None else replace(figure, name=f"{mark}-{figure.name}")
+
+    return replace(
+        section,
+        name=f"{mark}-{section.name}",
+        title=f"{section.title}, in {place}",
+        load=lambda _: section.load(path),
+        entries=tuple(
+            replace(entry, figure=partial(marked, draw=entry.figure)) for entry in section.entries
+        ),
+    )
