@@ -116,9 +116,7 @@ def test_results_in_folders_below_are_found_each_with_its_place(tmp_path: Path) 
     """Two experiments of one kind, and another; numbers of figures and foreign files are none."""
     for place in ("first try", "first-try", "later/deeper"):
         (tmp_path / place).mkdir(parents=True)
-        synthetic.write_assumption(
-            tmp_path / place / "assumption.csv", synthetic.assumptions(20)
-        )
+        synthetic.write_assumption(tmp_path / place / "assumption.csv", synthetic.assumptions(20))
     synthetic.write_bounds(tmp_path / "bounds.csv", synthetic.bounds(300))
     for foreign in ("figures/bounds.csv", "later/figures/compare.csv"):
         (tmp_path / foreign).parent.mkdir()
