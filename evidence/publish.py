@@ -10,9 +10,11 @@ evidence/figures, and the numbers of docs/evidence.md and README.md between thei
 No number about these runs stands outside of them.
 """
 
+import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from movi.files import write_aside
 from movi.reports.deep.results import BASELINE, MOMENTUM
@@ -30,6 +32,8 @@ from movi.runs.finding import find_runs
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures"
 PAGES = (HERE.parent / "docs" / "evidence.md", HERE.parent / "README.md")
+WATCHED, SEEDS = ("Asterix", "Breakout"), 3
+"""What evidence/alongside.py is run on, as the plan says."""
 FORMATS = ("png", "svg", "csv")
 SCALE = 1.5
 """Pixels of a committed PNG by point of the figure: every version of it stays in the history."""
@@ -104,6 +108,34 @@ def published(evidence: Evidence) -> str:
     return _table(published_rows(evidence))
 
 
+def alongside(evidence: Evidence) -> str:
+    """DQN measured as the study measures: games played alongside the training (alongside.py)."""
+    rows = []
+    for theirs in evidence.plan.published:
+        game = theirs.env.removeprefix("MinAtar/")
+        files = sorted((HERE / "alongside" / game).glob("seed-*.json"))
+        if theirs.label != BASELINE or game not in WATCHED:
+            continue
+        row = {"game": game, "runs": f"{len(files)} of {SEEDS}", "published": f"{theirs.score:g}"}
+        if len(files) == SEEDS:
+            scores = [last_games(json.loads(file.read_text())["rows"]) for file in files]
+            ours = sum(scores) / SEEDS
+            share = ours / theirs.score - 1
+            row["measured alongside, by seed"] = ", ".join(f"{one:.3g}" for one in scores)
+            row["mean"] = f"{ours:.3g}"
+            row["difference"] = f"{share:+.0%}".replace("-", "−").replace("%", " %")
+            row["explained by the measurement"] = "yes" if abs(share) <= 0.25 else "no"
+        rows.append(row)
+    columns = max(rows, key=len)
+    return _table([{name: row.get(name, "") for name in columns} for row in rows])
+
+
+def last_games(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The mean return of the games that ended in the last 100,000 steps."""
+    last = [row for row in rows if row["step"] > rows[-1]["step"] - 100_000]
+    return sum(row["episodes"] * row["score"] for row in last) / sum(r["episodes"] for r in last)
+
+
 def progress(evidence: Evidence) -> str:
     """How far the matrices are."""
     return _table(progress_rows(evidence))
@@ -115,6 +147,7 @@ BLOCKS: Mapping[str, Callable[[Evidence], str]] = {
     "findings": findings,
     "games": games,
     "published": published,
+    "alongside": alongside,
     "progress": progress,
 }
 
