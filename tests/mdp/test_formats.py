@@ -13,7 +13,7 @@ import umbi
 
 import movi.mdp.archives
 import movi.mdp.umb
-from movi.mdp import FiniteMDP, garnet, load_mdp, optimum, save_mdp
+from movi.mdp import FiniteMDP, garnet, load_mdp, optimum, save_mdp, total_reward
 from movi.mdp.families import Inventory, Queue
 from movi.planning import solve
 from tests.oracles import random_mdp, refusal
@@ -143,6 +143,99 @@ def test_the_die_of_prisms_case_studies_takes_eleven_thirds_of_flips(tmp_path):
     mdp = load_mdp(tmp_path / "die.umb", discount=1 - 1e-9)
     answer = optimum(mdp, tolerance=1e-4)
     assert mdp.best(answer.q)[0] == pytest.approx(11 / 3, abs=1e-4)
+
+
+def consensus(bound):
+    """Aspnes and Herlihy's shared coin for two processes, consensus.2 of PRISM's benchmark suite.
+
+    A state is (counter, pc1, coin1, pc2, coin2). A process flips (pc 0), writes (1), checks (2) and
+    is finished (3); ``bound`` is K. Gives the states, and the choices of each as branches
+    (probability, state), in the order of the model's commands.
+    """
+    left, right, most = 2, 2 * (bound + 1) * 2 - 2, 2 * (bound + 1) * 2
+
+    def commands(counter, pc, coin):
+        if pc == 0:
+            yield [(HALF, (counter, 1, 0)), (HALF, (counter, 1, 1))]
+        if pc == 1 and coin == 0 and counter > 0:
+            yield [(1, (counter - 1, 2, 0))]
+        if pc == 1 and coin == 1 and counter < most:
+            yield [(1, (counter + 1, 2, 0))]
+        if pc == 2 and counter <= left:
+            yield [(1, (counter, 3, 0))]
+        if pc == 2 and counter >= right:
+            yield [(1, (counter, 3, 1))]
+        if pc == 2 and left < counter < right:
+            yield [(1, (counter, 0, coin))]
+
+    def choices(state):
+        counter, pc1, coin1, pc2, coin2 = state
+        for branches in commands(counter, pc1, coin1):
+            yield [(p, (c, pc, coin, pc2, coin2)) for p, (c, pc, coin) in branches]
+        for branches in commands(counter, pc2, coin2):
+            yield [(p, (c, pc1, coin1, pc, coin)) for p, (c, pc, coin) in branches]
+        if pc1 == pc2 == 3:
+            yield [(1, state)]
+
+    found = {(2 * (bound + 1), 0, 0, 0, 0): 0}
+    model, queue = [], list(found)
+    for state in queue:
+        model.append(list(choices(state)))
+        for _, to in (branch for branches in model[-1] for branch in branches):
+            if to not in found:
+                found[to] = len(found)
+                queue.append(to)
+    return queue, [[[(p, found[to]) for p, to in each] for each in own] for own in model]
+
+
+# The results of Storm with exact arithmetic in the Quantitative Verification Benchmark Set
+# (benchmarks/mdp/consensus/results/Storm.exact.2-2.2018-10-17.json and …2-4…), by K; PRISM's log of
+# the same model also has 272 states, 400 choices and 492 transitions.
+PUBLISHED = {
+    2: {"sizes": (272, 400, 492), "c2": 49 / 128, "disagree": 13 / 120, "min": 48, "max": 75},
+    4: {
+        "sizes": (528, 784, 972),
+        "c2": 1793 / 4096,
+        "disagree": 251 / 4080,
+        "min": 192,
+        "max": 243,
+    },
+}
+
+
+@pytest.mark.parametrize("bound", PUBLISHED)
+def test_the_shared_coin_has_the_values_that_storm_published(tmp_path, bound):
+    expected = PUBLISHED[bound]
+    states, model = consensus(bound)
+    branches = [(s, to) for s, own in enumerate(model) for each in own for _, to in each]
+    assert (len(states), sum(map(len, model)), len(branches)) == expected["sizes"]
+    finished = [pc1 == pc2 == 3 for _, pc1, _, pc2, _ in states]
+    ones = [done and state[2] == state[4] == 1 for done, state in zip(finished, states)]
+    differ = [done and state[2] != state[4] for done, state in zip(finished, states)]
+    rewards = {
+        "steps": {"state": [float(not done) for done in finished]},
+        # What is reached is worth 1 on the way in.
+        "c2": {"branch": [float(not finished[s] and ones[to]) for s, to in branches]},
+        "disagree": {"branch": [float(not finished[s] and differ[to]) for s, to in branches]},
+    }
+    path = tmp_path / "consensus.umb"
+    umbi.ats.write(ats_of(model, rewards), path)
+
+    def value(name, *, minimise, discount=1 - 1e-8):
+        mdp = load_mdp(path, discount=discount, reward=name, minimise=minimise)
+        answer = optimum(mdp, tolerance=1e-4)
+        assert answer.converged
+        return (-1 if minimise else 1) * mdp.best(answer.q)[0]
+
+    # Undiscounted; γ so close to 1 takes less than (1 − γ) E[τ²] of a number of steps τ, and less
+    # than (1 − γ) E[τ] of a probability.
+    assert value("c2", minimise=True) == pytest.approx(expected["c2"], abs=1e-4)
+    assert value("disagree", minimise=False) == pytest.approx(expected["disagree"], abs=1e-4)
+    assert value("steps", minimise=True) == pytest.approx(expected["min"], abs=5e-3)
+    assert value("steps", minimise=False) == pytest.approx(expected["max"], abs=5e-3)
+    # Where every step costs, γ = 1 itself.
+    costs = load_mdp(path, discount=0.5, reward="steps", minimise=True)
+    assert total_reward(costs).v[0] == pytest.approx(-expected["min"], abs=1e-6)
 
 
 def test_rewards_of_states_choices_and_branches_are_added_up(tmp_path):
