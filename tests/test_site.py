@@ -1,5 +1,6 @@
 """The site, built by `make docs` and walked in a browser that has no network to use."""
 
+import json
 import subprocess
 import time
 from html.parser import HTMLParser
@@ -170,3 +171,37 @@ def test_it_is_dark_where_the_system_is(browser: Browser, site: Path) -> None:
         lightness[scheme] = sum(map(float, colour[colour.index("(") + 1 : -1].split(",")[:3])) / 3
     assert lightness["light"] > 200
     assert lightness["dark"] < 80
+
+
+NOTEBOOK = """
+import sys, nbformat
+from nbclient import NotebookClient
+from traitlets.config import Config
+
+cells = [nbformat.v4.new_code_cell(text) for text in sys.argv[1:]]
+notebook = nbformat.v4.new_notebook(cells=cells)
+config = Config({"KernelManager": {"transport": "ipc"}})
+NotebookClient(notebook, timeout=300, kernel_name="python3", config=config).execute()
+print(nbformat.writes(notebook))
+"""
+
+
+@pytest.mark.usefixtures("site")
+def test_progress_in_a_true_notebook_is_an_element_of_the_page_or_lines(tmp_path: Path) -> None:
+    """Called from Python, and as a command, which a kernel gives a terminal that is none."""
+    python = ROOT / ".venv-docs/bin/python"
+    config = "movi.Config('dqn', 'CartPole-v1', steps=300, evaluation_episodes=0)"
+    words = f"dqn --env CartPole-v1 --steps 300 --evaluation-episodes 0 --out {tmp_path / 'run'}"
+    cells = f"import movi\nmovi.train({config}).status", f"!{python} -m movi train {words}"
+    done = subprocess.run(
+        [python, "-c", NOTEBOOK, *cells], cwd=tmp_path, capture_output=True, text=True, timeout=600
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    assert "\\u001b" not in done.stdout  # as JSON writes a terminal's codes
+    first, second = (cell["outputs"] for cell in json.loads(done.stdout)["cells"])
+    shown = next(own["data"] for own in first if own["output_type"] == "display_data")
+    assert "".join(shown["text/html"]).startswith('<progress value="300" max="300"></progress> dqn')
+    assert "".join(shown["text/plain"]).startswith("dqn CartPole-v1: 300 of 300, score ")
+    said = "".join("".join(own["text"]) for own in second)
+    assert "dqn CartPole-v1: 300 of 300, score " in said
+    assert "finished 300 steps" in said

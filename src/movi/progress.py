@@ -1,21 +1,85 @@
-"""One progress bar: drawn on a terminal, silent anywhere else."""
+"""Progress of something long, shown where it can be: a bar that never gets into a file.
 
+On a terminal it is a bar, in a notebook an element of the page that is renewed, and for a command
+that a notebook runs (`!movi …`), whose terminal is none, plain lines; anywhere else nothing.
+"""
+
+import os
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from html import escape
+from importlib import import_module
+from typing import Any, Literal, Protocol
+
+Surface = Literal["terminal", "notebook", "lines", "nothing"]
+
+PERIOD = 0.25
+"""Seconds between two renewals in a notebook."""
+LINES = 10
+"""Lines that tell of the whole way."""
+
+
+class Display(Protocol):
+    """Shows how far something is."""
+
+    def update(self, done: int, note: str = "") -> None:
+        """This much of the total is done; and what else there is to say of it."""
+
+    def say(self, line: str) -> None:
+        """Something to know beside."""
+
+
+def surface() -> Surface:
+    """Where this process can show progress."""
+    ipython: Any = sys.modules.get("IPython")
+    shell = None if ipython is None else ipython.get_ipython()
+    if getattr(shell, "kernel", None) is not None:
+        return "notebook"
+    if sys.stderr is None or not sys.stderr.isatty():
+        return "nothing"
+    inline = os.environ.get("MPLBACKEND", "").endswith("backend_inline")  # set by every kernel
+    return "lines" if inline or "JPY_PARENT_PID" in os.environ else "terminal"
+
+
+@contextmanager
+def display(description: str, total: int) -> Iterator[Display]:
+    """Shows progress towards a total; if the work ends before, the bar ends there too."""
+    where = surface()
+    if where == "terminal":
+        with _terminal(description, total) as shown:
+            yield shown
+        return
+    kinds = {"notebook": _Notebook, "lines": _Lines, "nothing": _Nothing}
+    shown = kinds[where](description, total)
+    try:
+        yield shown
+    finally:
+        shown.close()
 
 
 @contextmanager
 def progress_bar(
     description: str, total: int, *, show: bool = True
 ) -> Iterator[Callable[[int], None]]:
-    """Yield ``advance(steps)``; on a terminal it moves a bar with speed and time left.
-
-    If the work ends before its total, the bar ends there too.
-    """
-    if not (show and sys.stderr.isatty()):
+    """Yields ``advance(steps)``, which moves a bar."""
+    if not show:
         yield lambda steps: None
         return
+    done = 0
+
+    def advance(steps: int) -> None:
+        nonlocal done
+        done += steps
+        shown.update(done)
+
+    with display(description, total) as shown:
+        yield advance
+
+
+@contextmanager
+def _terminal(description: str, total: int) -> Iterator[Display]:
     from rich.console import Console
     from rich.progress import (
         BarColumn,
@@ -26,15 +90,94 @@ def progress_bar(
         TimeRemainingColumn,
     )
 
-    columns = (
-        TextColumn("{task.description}"),
+    class Bar:
+        def update(self, done: int, note: str = "") -> None:
+            progress.update(task, completed=done, note=note)
+
+        def say(self, line: str) -> None:
+            progress.console.print(line, style="dim", markup=False)
+
+    with Progress(
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         MofNCompleteColumn(),
+        TextColumn("{task.fields[note]}", markup=False),
         TimeElapsedColumn(),
         TextColumn("left"),
         TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=Console(stderr=True)) as progress:
-        task = progress.add_task(description, total=total)
-        yield lambda steps: progress.advance(task, steps)
-        progress.update(task, total=progress.tasks[0].completed)
+        console=Console(stderr=True),
+    ) as progress:
+        task = progress.add_task(description, total=total, note="")
+        yield Bar()
+        progress.update(task, total=progress.tasks[0].completed, refresh=True)
+
+
+class _Nothing:
+    """Nobody is there to see it."""
+
+    def __init__(self, description: str, total: int) -> None:
+        self.description, self.total = description, total
+        self.done, self.note = 0, ""
+
+    def update(self, done: int, note: str = "") -> None:
+        self.done, self.note = done, note
+
+    def say(self, line: str) -> None:
+        pass
+
+    def close(self) -> None:
+        pass
+
+    def line(self) -> str:
+        """How far it is."""
+        more = f", {self.note}" if self.note else ""
+        return f"{self.description}: {self.done:,} of {self.total:,}{more}"
+
+
+class _Lines(_Nothing):
+    """A line for each tenth of the way."""
+
+    def __init__(self, description: str, total: int) -> None:
+        super().__init__(description, total)
+        self._told = 0
+
+    def update(self, done: int, note: str = "") -> None:
+        super().update(done, note)
+        tenth = LINES * done // max(self.total, 1)
+        if tenth != self._told:  # smaller when the next of several begins
+            self._told = tenth
+            self.say(self.line())
+
+    def say(self, line: str) -> None:
+        print(line, file=sys.stderr, flush=True)
+
+
+class _Notebook(_Nothing):
+    """An element of the page, renewed in place; the notebook keeps how it ended."""
+
+    def __init__(self, description: str, total: int) -> None:
+        super().__init__(description, total)
+        self._handle: Any = None
+        self._next = 0.0
+
+    def update(self, done: int, note: str = "") -> None:
+        super().update(done, note)
+        if time.monotonic() >= self._next:
+            self._renew()
+
+    def say(self, line: str) -> None:
+        print(line)
+
+    def close(self) -> None:
+        if self._handle is not None:
+            self._renew()
+
+    def _renew(self) -> None:
+        show = import_module("IPython.display").display  # there, as its kernel runs us
+        bar = f'<progress value="{self.done}" max="{self.total}"></progress>'
+        content = {"text/plain": self.line(), "text/html": f"{bar} {escape(self.line())}"}
+        if self._handle is None:
+            self._handle = show(content, raw=True, display_id=True)
+        else:
+            self._handle.update(content, raw=True)
+        self._next = time.monotonic() + PERIOD

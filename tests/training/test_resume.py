@@ -393,7 +393,6 @@ def test_a_signal_makes_a_checkpoint_and_a_line_that_says_how_to_go_on(config, w
 
 def test_sigterm_and_sigint_end_the_command_with_their_status(tmp_path, monkeypatch, capsys):
     """A true signal to this process, as the command line handles it."""
-    import movi.training.progress as progress
 
     class Kill(Watcher):
         number, step = signal.SIGTERM, 100
@@ -405,7 +404,7 @@ def test_sigterm_and_sigint_end_the_command_with_their_status(tmp_path, monkeypa
     from contextlib import nullcontext
 
     killer = Kill()
-    monkeypatch.setattr(progress, "progress_bar", lambda *_: nullcontext(killer))
+    monkeypatch.setattr("movi.training.train.progress_bar", lambda *_: nullcontext(killer))
     handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
     out = tmp_path / "run"
     words = ["train", "momentum-dqn", "--env", "CartPole-v1", "--out", str(out)]

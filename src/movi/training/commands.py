@@ -134,14 +134,13 @@ def _with_options(kind: Any) -> Any:
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
     """Trains new runs or continues them; a signal stops them with a checkpoint."""
     from movi.training.processors import prepare
-    from movi.training.progress import progress_bar
     from movi.training.stopping import stopping
     from movi.training.train import train_seeds
 
     prepare(config.env, len(seeds))
-    start, name = time.monotonic(), f"{config.algorithm} {config.env}"
-    with stopping() as stop, progress_bar(name, config.steps) as watcher:
-        results = train_seeds(config, seeds, outs, watcher=watcher, stop=stop, trust=trust)
+    start = time.monotonic()
+    with stopping() as stop:
+        results = train_seeds(config, seeds, outs, stop=stop, trust=trust)
     seconds = time.monotonic() - start
     for out, result in zip(outs, results):
         _print_result(out, result, seconds)

@@ -1,36 +1,49 @@
-"""A training run on the terminal: a bar with score, speed and time left; silent elsewhere."""
+"""The progress of a training run, with its score and speed."""
 
-import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
 from typing import Any
 
+from movi.progress import Display, display
 from movi.training.loop import Loop, Watcher
 
 
 class _Bar(Watcher):
-    """Moves the bar ten times a second at most."""
+    """Moves the bar ten times a second at most; there is none until there is something to say."""
 
-    def __init__(self, progress: Any, task: Any) -> None:
-        self._progress, self._task = progress, task
+    def __init__(self, description: str, total: int, stack: ExitStack) -> None:
+        self._description, self._total, self._stack = description, total, stack
         self._score, self._next = "–", 0.0
-        self._start, self._first = time.monotonic(), 0
+        self._loop: Loop | None = None
+        self._start, self._first = 0.0, 0
+
+    @cached_property
+    def _display(self) -> Display:
+        return self._stack.enter_context(display(self._description, self._total))
 
     def announce(self, line: str) -> None:
-        self._progress.console.print(line, style="dim", markup=False)
+        self._display.say(line)
 
     def progress(self, loop: Loop) -> None:
         now = time.monotonic()
-        if now < self._next:
+        if self._loop is not loop:  # the first, or the next of several seeds
+            self.show()
+            self._loop, self._start, self._first, self._next = loop, now, 0, now
+        if now >= self._next:
+            self._next = now + 0.1
+            self.show()
+
+    def show(self) -> None:
+        """Shows how far the run is, if there is one yet."""
+        if self._loop is None:
             return
-        self._next = now + 0.1
-        if self._first == 0 and loop.updates:  # the first call of each function compiles it
-            self._start, self._first = now, loop.step
-        speed = (loop.step - self._first) / max(now - self._start, 1e-9)
-        self._progress.update(
-            self._task, completed=loop.step, score=self._score, speed=f"{speed:,.0f}"
-        )
+        now, step = time.monotonic(), self._loop.step
+        if self._first == 0 and self._loop.updates:  # the first call of each function compiles it
+            self._start, self._first = now, step
+        speed = (step - self._first) / max(now - self._start, 1e-9)
+        self._display.update(step, f"score {self._score}, {speed:,.0f} steps/s")
 
     def row(self, row: dict[str, Any]) -> None:
         if row["score"] is not None:
@@ -39,29 +52,8 @@ class _Bar(Watcher):
 
 @contextmanager
 def progress_bar(description: str, total: int) -> Iterator[Watcher]:
-    """A watcher that draws on the terminal, or ignores everything if there is none."""
-    if not sys.stderr.isatty():
-        yield Watcher()
-        return
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeRemainingColumn,
-    )
-
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("score {task.fields[score]}"),
-        TextColumn("{task.fields[speed]} steps/s"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    ) as progress:
-        task = progress.add_task(description, total=total, score="–", speed="–")
-        watcher = _Bar(progress, task)
-        yield watcher
-        progress.update(task, refresh=True)
+    """A watcher that shows progress where there is something to show it on."""
+    with ExitStack() as stack:
+        bar = _Bar(description, total, stack)
+        yield bar
+        bar.show()

@@ -1,7 +1,7 @@
 """Train an agent, or go on training it: what ``movi.train`` and all commands call."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, closing
+from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,6 +21,7 @@ from movi.targets import Algorithm
 from movi.training.build import Overrides, built, configured_learner, known_config
 from movi.training.drive import drive
 from movi.training.loop import Result, Watcher
+from movi.training.progress import progress_bar
 from movi.training.resume import check_group, continued, has_ended, is_grouped, result_of
 from movi.training.run_directory import RunDirectory, check_free, check_learner
 from movi.training.stopping import Stop, never
@@ -57,7 +58,8 @@ def train(
         for each network of the algorithm, by name.
       optimiser: any optax transformation, in place of the config's.
       replay: your own, in place of the environment's usual one; not for a ``JaxEnvironment``.
-      watcher: hears of the run as it goes.
+      watcher: hears of the run as it goes. By default it is a progress bar, on a terminal or in a
+        notebook; ``Watcher()`` is silent.
       stop: asked often; a signal's number makes the run stop with a checkpoint and an
         ``Interrupted``: see ``movi.training.stopping``.
       trust: modules that the config's ``env`` and ``algorithm`` may name (MODULE:NAME): importing
@@ -68,7 +70,8 @@ def train(
         environment, make_environment, network, optimiser, replay, trust, algorithm
     )
     outs = None if out is None else [out]
-    return _train(config, [config.seed], outs, overrides, None, watcher or Watcher(), stop)[0]
+    with _watching(watcher, config) as watching:
+        return _train(config, [config.seed], outs, overrides, None, watching, stop)[0]
 
 
 def train_seeds(
@@ -99,19 +102,26 @@ def train_seeds(
       vectorised: one program for all seeds, or the same program for each. By default as runs that
         go on began, and new ones by what is faster: on a CPU a program for each, on its own device.
     """
-    watcher = watcher or Watcher()
     if len(set(seeds)) != len(seeds) or not seeds:
         raise UserError(f"seeds: {list(seeds)}, expected at least one, all different")
     config = known_config(config, algorithm, trust)
     overrides = Overrides(environment, None, network, optimiser, None, trust, algorithm)
-    if overrides.is_fused(config):
-        return _train(config, seeds, outs, overrides, vectorised, watcher, stop)
-    results = []
-    for i, seed in enumerate(seeds):
-        one = replace(config, seed=seed)
-        out = None if outs is None else [outs[i]]
-        results += _train(one, [seed], out, overrides, None, watcher, stop)
-    return results
+    with _watching(watcher, config) as watching:
+        if overrides.is_fused(config):
+            return _train(config, seeds, outs, overrides, vectorised, watching, stop)
+        results = []
+        for i, seed in enumerate(seeds):
+            one = replace(config, seed=seed)
+            out = None if outs is None else [outs[i]]
+            results += _train(one, [seed], out, overrides, None, watching, stop)
+        return results
+
+
+def _watching(watcher: Watcher | None, config: Config) -> AbstractContextManager[Watcher]:
+    """Who hears of a run: the one that is given, or else a progress bar."""
+    if watcher is not None:
+        return nullcontext(watcher)
+    return progress_bar(f"{config.algorithm} {config.env}", config.steps)
 
 
 def _train(

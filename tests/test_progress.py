@@ -1,0 +1,151 @@
+"""Progress is shown where it can be read: a bar, an element of a notebook's page, or lines."""
+
+import os
+import pty
+import subprocess
+import sys
+import types
+
+import pytest
+
+import movi
+from movi import progress
+from movi.runs.config import Config
+from movi.training.loop import Watcher
+from movi.training.train import train, train_seeds
+
+TINY = Config(
+    "dqn", "CartPole-v1", steps=200, iteration_steps=100, hidden=(8,), evaluation_episodes=0
+)
+
+
+def on_a_terminal(code, **environment):
+    """What a program writes to a terminal, all of it."""
+    ours, theirs = pty.openpty()
+    clean = {k: v for k, v in os.environ.items() if k not in ("JPY_PARENT_PID", "MPLBACKEND")}
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=theirs,
+        stderr=theirs,
+        env={**clean, "TERM": "xterm-color", "COLUMNS": "120", **environment},
+    )
+    os.close(theirs)
+    said = b""
+    try:
+        while more := os.read(ours, 4096):
+            said += more
+    except OSError:  # the other end is closed: all is read
+        pass
+    os.close(ours)
+    assert process.wait(60) == 0
+    return said.decode()
+
+
+BAR = (
+    "from movi.progress import progress_bar\n"
+    "with progress_bar('work', 50) as advance:\n"
+    "    for _ in range(40):\n"
+    "        advance(1)\n"
+)
+
+
+def test_a_terminal_has_a_bar_that_ends_where_the_work_does():
+    said = on_a_terminal(BAR)
+    assert "\x1b[" in said
+    assert "40/40" in said
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [{"JPY_PARENT_PID": "1"}, {"MPLBACKEND": "module://matplotlib_inline.backend_inline"}],
+    ids=["Jupyter's", "any other"],
+)
+def test_a_command_that_a_notebook_runs_writes_lines_without_terminal_codes(kernel):
+    said = on_a_terminal(BAR, **kernel)
+    assert "\x1b" not in said
+    # Eight tenths of the way, each told once.
+    assert said.split("\r\n") == [f"work: {n} of 50" for n in range(5, 41, 5)] + [""]
+
+
+def test_elsewhere_nothing_is_written():
+    done = subprocess.run([sys.executable, "-c", BAR], capture_output=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == (b"", b"")
+
+
+class Kernel:
+    """What a notebook's kernel is to us, as far as we ask: it remembers what is displayed."""
+
+    def __init__(self, monkeypatch):
+        self.shown, self.displays = [], 0
+        ipython = types.ModuleType("IPython")
+        ipython.get_ipython = lambda: types.SimpleNamespace(kernel=object())
+        ipython.display = types.ModuleType("IPython.display")
+        ipython.display.display = self.display
+        monkeypatch.setitem(sys.modules, "IPython", ipython)
+        monkeypatch.setitem(sys.modules, "IPython.display", ipython.display)
+
+    def display(self, content, *, raw, display_id):
+        assert raw
+        assert display_id
+        self.displays += 1
+        self.shown.append(content)
+        return types.SimpleNamespace(update=lambda content, raw: self.shown.append(content))
+
+
+def test_a_notebook_has_one_element_that_is_renewed(monkeypatch, capsys):
+    kernel = Kernel(monkeypatch)
+    monkeypatch.setattr(progress, "PERIOD", 0.0)
+    with progress.display("a <b> & c", 10) as shown:
+        shown.say("beside")
+        for done in range(1, 11):
+            shown.update(done, "score 3")
+    assert kernel.displays == 1
+    assert kernel.shown[-1] == {
+        "text/plain": "a <b> & c: 10 of 10, score 3",
+        "text/html": '<progress value="10" max="10"></progress> '
+        "a &lt;b&gt; &amp; c: 10 of 10, score 3",
+    }
+    assert [content["text/plain"].split()[4] for content in kernel.shown[:3]] == ["1", "2", "3"]
+    assert capsys.readouterr().out == "beside\n"
+
+
+def test_a_notebook_is_not_renewed_more_often_than_can_be_seen_but_at_the_end(monkeypatch):
+    kernel = Kernel(monkeypatch)
+    monkeypatch.setattr(progress, "PERIOD", 1000.0)
+    with progress.progress_bar("work", 5) as advance:
+        for _ in range(5):
+            advance(1)
+    assert [content["text/plain"] for content in kernel.shown] == ["work: 1 of 5", "work: 5 of 5"]
+
+
+def test_ipython_in_a_terminal_is_a_terminal(monkeypatch):
+    ipython = types.ModuleType("IPython")
+    ipython.get_ipython = lambda: types.SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "IPython", ipython)
+    monkeypatch.setattr(sys, "stderr", types.SimpleNamespace(isatty=lambda: True))
+    for name in ("JPY_PARENT_PID", "MPLBACKEND"):
+        monkeypatch.delenv(name, raising=False)
+    assert progress.surface() == "terminal"
+    ipython.get_ipython = lambda: None
+    monkeypatch.setattr(sys, "stderr", None)  # as pythonw has it
+    assert progress.surface() == "nothing"
+
+
+def test_training_from_python_shows_its_progress_unless_a_watcher_is_given(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "surface", lambda: "lines")
+    movi.train(TINY)
+    lines = capsys.readouterr().err.splitlines()
+    assert lines[-1].startswith("dqn CartPole-v1: 200 of 200, score ")
+    assert lines[-1].endswith(" steps/s")
+    train(TINY, watcher=Watcher())
+    assert capsys.readouterr().err == ""
+    train_seeds(TINY, [1, 2])
+    lines = capsys.readouterr().err.splitlines()
+    assert sum(line.startswith("dqn CartPole-v1: 200 of 200, score ") for line in lines) == 2
+
+
+def test_a_run_that_had_ended_shows_no_bar(monkeypatch, capsys, tmp_path):
+    train(TINY, tmp_path, watcher=Watcher())
+    monkeypatch.setattr(progress, "surface", lambda: "lines")
+    assert train(TINY, tmp_path).loop is None
+    assert capsys.readouterr().err == ""
