@@ -426,14 +426,16 @@ OPTIONS = {
     "garnets family": "mdps iterations lambdas taus discount states",
     "train": "env steps preset gamma beta hidden seeds num-envs loss seed",
     "resume": "steps checkpoint-every trust",
-    "evaluate": "episodes epsilon seed num-envs trust",
-    "record": "out episodes epsilon seed trust",
-    "export": "unknown",
+    "evaluate": "episodes epsilon seed num-envs best trust",
+    "record": "out episodes epsilon seed best trust",
+    "export": "best",
+    "upload": "to project",
     "sweep": "out scale workers ray cpus gpus trust",
     "status": "every",
     "compare": "unknown",
     "report": "out reference game format",
     "doctor": "unknown",
+    "completion": "unknown",
 }
 assert OPTIONS.keys() == COMMANDS.keys()
 BASES = {
@@ -454,11 +456,13 @@ BASES = {
     "evaluate": ["agent.safetensors", "--episodes", "1"],
     "record": ["agent.safetensors", "--out", "out/film.mp4"],
     "export": ["agent.safetensors", "out/agent.safetensors"],
+    "upload": ["run", "--to", "mlflow"],
     "sweep": ["mine.toml", "--dry-run", "--out", "out/sweep"],
     "status": ["sweep"],
     "compare": ["sweep"],
     "report": ["results", "--out", "out/report.html"],
     "doctor": [],
+    "completion": [],
 }
 
 

@@ -16,6 +16,7 @@ GROUND = {
     "arguments",
     "arrays",
     "compilation",
+    "completion",
     "doctor",
     "errors",
     "files",

@@ -146,11 +146,13 @@ LONG = {
     "evaluate": ["agent.safetensors", "--episodes", "100000"],
     "record": ["agent.safetensors", "--episodes", "1000", "--out", "film.mp4"],
     "export": ["agent.safetensors", "again.safetensors"],
+    "upload": ["run", "--to", "mlflow"],
     "sweep": ["minatar", "--scale", "quick", "--out", "sweep"],
     "status": ["run", "--watch"],
     "compare": ["run"],
     "report": ["run"],
     "doctor": [],
+    "completion": [],
 }
 assert LONG.keys() == COMMANDS.keys()
 

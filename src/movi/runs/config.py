@@ -58,7 +58,7 @@ class Config:
     """Length of the run, in agent steps (Dopamine: 50,000,000 = 200 iterations of 250,000)."""
     num_envs: int = _setting(1, least=1)
     """Environments that step together; updates per agent step stay the same (Dopamine: 1)."""
-    iteration_steps: int = _setting(5_000, least=1)
+    iteration_steps: int = _setting(1_000, least=1)
     """Agent steps per row of metrics, an "iteration" (paper: 250,000)."""
     save_every: int = _setting(10_000, of="files", least=1)
     """Agent steps between two saves of the agent's file, at the ends of iterations."""

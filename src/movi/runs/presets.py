@@ -95,6 +95,7 @@ _C51_CLEANRL = {
     "optimiser_epsilon": 0.01 / 128,
 }
 _SAC = {
+    "iteration_steps": 5_000,
     "replay_capacity": 1_000_000,
     "learning_starts": 100,
     "batch_size": 256,
