@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import movi.mdp.functions
-from movi.mdp import FiniteMDP, garnet, optimum
+from movi.mdp import FiniteMDP, finite_horizon, garnet, optimum, save_mdp
 from movi.mdp.families import Maze
 from movi.planning import solve
 from tests.oracles import refusal
@@ -46,6 +46,7 @@ def test_a_function_that_is_stored_is_the_mdp_it_describes(monkeypatch):
 @pytest.mark.parametrize("vectorised", [False, True])
 def test_without_storage_the_values_are_the_same_and_proven(monkeypatch, vectorised):
     monkeypatch.setattr(movi.mdp.functions, "_CHUNK", 100)
+    monkeypatch.setattr(movi.mdp.functions, "_BLOCK", 30)  # three blocks, the last one shared
     stored = Maze(size=SIZE, walls=0, discount=0.9).mdp()
     function = table(stored) if vectorised else maze
     free = FiniteMDP.from_function(SIZE**2, 4, function, 0.9, store=False, vectorised=vectorised)
@@ -113,6 +114,41 @@ def test_a_function_that_fails_or_gives_other_shapes_is_refused():
     assert refusal(make, 3, 2, lambda s, a: (s, s, s), 0.9).startswith("successors: shapes")
     assert refusal(make, 3, 0, maze, 0.9) == "actions: 0, expected at least 1"
     assert refusal(make, 3, 2, maze, 1.0).startswith("discount: 1.0")
+    assert refusal(make, 2**31, 2, maze, 0.9) == "states: 2147483648, expected at most 2147483647"
+    empty = lambda s, a: (np.zeros((len(s), 0), int), np.zeros((len(s), 0)), s * 0.0)  # noqa: E731
+    assert refusal(make, 3, 2, empty, 0.9, vectorised=True).startswith("successors: shapes (3, 0)")
     none = lambda s, a: (s[:, None], np.ones((len(s), 1)), np.full(len(s), -np.inf))  # noqa: E731
     free = make(4, 2, none, 0.9, store=False, vectorised=True)
     assert refusal(free.solve).startswith("rewards: state 0: −inf for every action")
+
+
+def test_a_successor_beyond_int32_does_not_come_back_as_a_state():
+    """2**32 + 1 is 1 to whoever keeps 32 bits of it."""
+    far = lambda s, a: (jnp.array([2**32 * (s == 5) + 1]), jnp.ones(1), 0.0)  # noqa: E731
+    line = "successors: state 5, action 0: 4294967297, expected a state in 0..8"
+    assert refusal(FiniteMDP.from_function, 9, 2, far, 0.9) == line
+    assert refusal(FiniteMDP.from_function(9, 2, far, 0.9, store=False).solve) == line
+
+
+def test_a_function_has_as_many_successors_everywhere(monkeypatch):
+    monkeypatch.setattr(movi.mdp.functions, "_CHUNK", 20)
+
+    def grows(s, a):
+        many = 1 + int(s[0] >= 10)
+        return np.repeat(s[:, None], many, 1), np.full((len(s), many), 1 / many), s * 0.0
+
+    line = refusal(FiniteMDP.from_function, 30, 2, grows, 0.9, vectorised=True)
+    assert line == (
+        "successors: 2 of them from state 10 on, 1 in the first states, expected as many everywhere"
+    )
+
+
+def test_what_is_not_stored_is_solved_by_value_iteration_alone():
+    free = FiniteMDP.from_function(SIZE**2, 4, maze, 0.9, store=False)
+    assert solve(free, iterations=3).iterations == 3
+    assert refusal(solve, free, iterations=0) == "iterations: 0, expected at least 1"
+    assert refusal(solve, free, tolerance=0).startswith("tolerance: 0, expected a positive")
+    for more in ({"scheme": "movi"}, {"method": "ipi"}, {"sampled": True}):
+        assert refusal(solve, free, **more).startswith("mdp: a function that is not stored")
+    for other in (optimum, lambda mdp: finite_horizon(mdp, 3), lambda mdp: save_mdp(mdp, "m.umb")):
+        assert refusal(other, free) == "mdp: a function that is not stored, expected store=True"

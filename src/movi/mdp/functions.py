@@ -5,7 +5,9 @@ gives [n, B], [n, B] and [n] (``vectorised=True``). A reward of −inf is an act
 not have. Every row is checked, stored or not; the first offending (s, a) is named.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,10 +22,11 @@ from movi.mdp.checks import (
     normalised,
 )
 from movi.mdp.memory import aligned
-from movi.sizes import require
+from movi.sizes import available_cores, require
 
 Rows = Callable[[Any, Any], tuple[Any, Any, Any]]
 _CHUNK = 1 << 16  # pairs that are evaluated at a time
+_BLOCK = 1 << 19  # states that one thread sweeps at a time
 TOLERANCE = 1e-6
 
 
@@ -67,6 +70,7 @@ class FunctionMDP:
         check_discount(np.asarray(discount, float))
         self.states, self.actions, self.discount = states, actions, float(discount)
         self.function, self.vectorised = successors, vectorised
+        self.branching = 0  # until the first rows tell
         s = np.arange(min(states, 4), dtype=np.int32)
         first = self.rows(s, np.zeros(len(s), np.int32))
         self.branching = first[0].shape[1]
@@ -77,6 +81,15 @@ class FunctionMDP:
             f"{self.branching} successors, discount {self.discount:g})"
         )
 
+    @property
+    def batch(self) -> None:
+        """What wants a table asks for this first."""
+        raise UserError("mdp: a function that is not stored, expected store=True")
+
+    @cached_property
+    def _compiled(self) -> Any:
+        return _mapped(self.function)
+
     def rows(self, s: np.ndarray, a: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """The function at pairs s [n], a [n]: [n, B], [n, B], [n]; their shapes are checked."""
         try:
@@ -86,29 +99,38 @@ class FunctionMDP:
                 import jax
 
                 with jax.enable_x64(True):
-                    found = _mapped(self.function)(s, a)
+                    found = self._compiled(s, a)
             to, p, r = (np.asarray(x) for x in found)
         except UserError:
             raise
         except Exception as error:
             raise UserError(f"successors: the function fails: {error}") from None
         n = len(s)
-        if to.dtype.kind not in "iu" or to.ndim != 2 or p.shape != to.shape or len(to) != n:
+        fits = to.ndim == 2 and p.shape == to.shape and len(to) == n and to.size
+        if to.dtype.kind not in "iu" or not fits:
             raise UserError(
                 f"successors: shapes {to.shape} of {to.dtype} and {p.shape} for {n} pairs, "
                 "expected integers and probabilities [B] of each"
             )
         if r.shape != (n,):
             raise UserError(f"successors: rewards of shape {r.shape}, expected a number for each")
+        if to.shape[1] != (self.branching or to.shape[1]):
+            raise UserError(
+                f"successors: {to.shape[1]} of them from state {s[0]} on, {self.branching} in the "
+                "first states, expected as many everywhere"
+            )
         return to, p, r
 
-    def _chunks(self) -> Iterator[tuple[np.ndarray, np.ndarray, np.ndarray]]:
-        """All states, some at a time, and the pairs (s, a) of these."""
-        step = max(1, _CHUNK // self.actions)
-        for begin in range(0, self.states, step):
-            some = np.arange(begin, min(begin + step, self.states), dtype=np.int32)
-            actions = np.tile(np.arange(self.actions, dtype=np.int32), len(some))
-            yield some, np.repeat(some, self.actions), actions
+    def _chunks(self) -> range:
+        """The first state of every chunk; `_pairs` are what it consists of."""
+        return range(0, self.states, max(1, _CHUNK // self.actions))
+
+    def _pairs(self, begin: int) -> tuple[slice, np.ndarray, np.ndarray]:
+        """The states of a chunk, and their pairs (s, a)."""
+        end = min(begin + self._chunks().step, self.states)
+        states = np.arange(begin, end, dtype=np.int32)
+        actions = np.tile(np.arange(self.actions, dtype=np.int32), len(states))
+        return slice(begin, end), np.repeat(states, self.actions), actions
 
     def arrays(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """All rows in memory: successors and probabilities [S, A, B], rewards [S, A]."""
@@ -117,23 +139,33 @@ class FunctionMDP:
         require(f"{cells:,} pairs (s, a)", memory=cells * (12 * self.branching + 8))
         successors, probabilities = aligned(shape, np.int32), aligned(shape, np.float64)
         rewards = aligned(shape[:2], np.float64)
-        for some, s, a in self._chunks():
+
+        def fill(begin: int) -> None:
+            there, s, a = self._pairs(begin)
             to, p, r = self.rows(s, a)
-            successors[some] = to.reshape(-1, *shape[1:])
-            probabilities[some] = p.reshape(-1, *shape[1:])
-            rewards[some] = r.reshape(-1, self.actions)
+            # Before it is an int32, where it might come to lie within the states again.
+            own = np.where(np.isneginf(r)[:, None], s[:, None], to)
+            check_successors(own, self.states, lambda row: f"state {s[row]}, action {a[row]}")
+            successors[there] = own.reshape(-1, *shape[1:])
+            probabilities[there] = p.reshape(-1, *shape[1:])
+            rewards[there] = r.reshape(-1, self.actions)
+
+        # A function of Python's own need not bear several threads at a time.
+        with ThreadPoolExecutor(1 if self.vectorised else len(available_cores())) as pool:
+            list(pool.map(fill, self._chunks()))
         return successors, probabilities, rewards
 
     def solve(
-        self, *, tolerance: float = TOLERANCE, iterations: int | None = None
+        self, *, tolerance: float | None = None, iterations: int | None = None
     ) -> FunctionSolution:
         """v* by value iteration, two vectors of values in memory; a proof as for any other MDP."""
+        tolerance = TOLERANCE if tolerance is None else tolerance
         check_tolerance(tolerance)
-        most = np.inf if iterations is None else iterations
+        check_count("iterations", iterations)
         require(f"{self.states:,} values", memory=17 * self.states)
         sweep = self._numpy_sweep if self.vectorised else self._compiled_sweep()
         wanted, v, made = Aim(float(tolerance), True), np.zeros(self.states), 0
-        limit = np.inf
+        most = np.inf if iterations is None else float(iterations)
         while True:
             new, facts = sweep(v)
             self._check(facts)
@@ -143,8 +175,9 @@ class FunctionMDP:
             made += 1
             if made == 1:
                 goal = float(wanted.goal(found.floor))
-                limit = 2 * sweeps_needed(float(found.bound), goal, self.discount) + 100
-            if found.bound <= wanted.goal(found.floor) or made >= min(most, limit):
+                at_most = sweeps_needed(float(found.bound), goal, self.discount)
+                most = min(most, 2 * at_most + 100)
+            if found.bound <= wanted.goal(found.floor) or made >= most:
                 break
             v = new
         del v
@@ -170,25 +203,42 @@ class FunctionMDP:
     def _numpy_sweep(self, v: np.ndarray) -> "tuple[np.ndarray, _Facts]":
         new, policy = np.empty(self.states), np.empty(self.states, _small(self.actions))
         facts = _Facts.none(self.states * self.actions)
-        for some, s, a in self._chunks():
-            numbers = s.astype(np.int64) * self.actions + a
-            top, best, part = _backed_up(self, np, some, numbers, self.rows(s, a), v, v[some])
-            new[some], policy[some] = top, best
+        for begin in self._chunks():
+            there, s, a = self._pairs(begin)
+            numbers, rows = s.astype(np.int64) * self.actions + a, self.rows(s, a)
+            own = s[:: self.actions].astype(np.int64)
+            new[there], policy[there], part = _backed_up(self, np, own, numbers, rows, v, v[there])
             facts = facts.joined(part, np)
         return new, facts._replace(policy=policy)
 
-    def _compiled_sweep(self) -> Callable[[Any], Any]:
+    def _compiled_sweep(self) -> Callable[[np.ndarray], Any]:
+        """Blocks of states side by side: XLA runs a loop over chunks on one core."""
         import jax
 
+        size = min(_BLOCK, self.states)
         with jax.enable_x64(True):
-            sweep = _sweep(self)
+            block = _compiled_block(self, size)
+        begins = [min(i, self.states - size) for i in range(0, self.states, size)]
 
-        def call(v: Any) -> Any:
+        def sweep(v: np.ndarray) -> tuple[np.ndarray, _Facts]:
+            new, policy = aligned(v.shape, np.float64), np.empty(self.states, _small(self.actions))
             with jax.enable_x64(True):
-                new, facts = sweep(v)
-                return new, _Facts(*(x if i == 6 else x.item() for i, x in enumerate(facts)))
+                device = jax.device_put(v)  # not copied on a CPU
 
-        return call
+            def part(begin: int) -> _Facts:
+                # The last block begins earlier: its first states are computed twice, to the same.
+                there = slice(begin, begin + size)
+                with jax.enable_x64(True):
+                    new[there], policy[there], facts = block(device, begin)
+                    return _Facts(*(x.item() for x in facts[:6]))
+
+            facts = _Facts.none(self.states * self.actions)
+            with ThreadPoolExecutor(len(available_cores())) as pool:
+                for seen in pool.map(part, begins):
+                    facts = facts.joined(seen, np)
+            return new, facts._replace(policy=policy)
+
+        return sweep
 
 
 class _Facts(NamedTuple):
@@ -264,34 +314,37 @@ def _mapped(function: Rows) -> Any:
     return jax.jit(jax.vmap(one))
 
 
-def _sweep(mdp: FunctionMDP) -> Any:
-    """A compiled sweep over all states, a chunk at a time: v [S] to T v [S] and what it saw."""
+def _compiled_block(mdp: FunctionMDP, states: int) -> Any:
+    """A compiled sweep over some states, a chunk at a time.
+
+    It takes v [S] and the first of the states; it gives T v at these, greedy actions and facts.
+    """
     import jax
     import jax.numpy as jnp
 
-    size = max(1, min(_CHUNK // mdp.actions, mdp.states))
+    from movi.compilation import library_takes
+
+    size = max(1, min(_CHUNK // mdp.actions, states))
     actions = jnp.arange(mdp.actions, dtype=jnp.int32)
 
-    @jax.jit
-    def sweep(v: Any) -> Any:
+    def block(v: Any, first: Any) -> Any:
         def part(carry: Any, i: Any) -> Any:
             new, policy, facts = carry
-            # The last chunk begins earlier: its first states are computed twice, to the same.
-            begin = jnp.minimum(i * size, mdp.states - size)
+            here = jnp.minimum(i * size, states - size)  # the last chunk begins earlier, too
+            begin = first + here
             s = begin + jnp.arange(size)
             pairs = jnp.repeat(s.astype(jnp.int32), mdp.actions), jnp.tile(actions, size)
             found = _mapped(mdp.function)(*pairs)
             numbers = (s[:, None] * mdp.actions + actions).reshape(-1)
             own = jax.lax.dynamic_slice(v, (begin,), (size,))
             top, best, seen = _backed_up(mdp, jnp, s, numbers, found, v, own)
-            new = jax.lax.dynamic_update_slice(new, top, (begin,))
-            policy = jax.lax.dynamic_update_slice(policy, best, (begin,))
+            new = jax.lax.dynamic_update_slice(new, top, (here,))
+            policy = jax.lax.dynamic_update_slice(policy, best, (here,))
             return (new, policy, facts.joined(seen, jnp)), None
 
         none = _Facts(*(jnp.asarray(x) for x in _Facts.none(mdp.states * mdp.actions)[:6]))
-        start = (jnp.zeros(mdp.states), jnp.zeros(mdp.states, _small(mdp.actions)), none)
-        chunks = jnp.arange(-(-mdp.states // size))
-        (new, policy, facts), _ = jax.lax.scan(part, start, chunks)
-        return new, facts._replace(policy=policy)
+        start = (jnp.zeros(states), jnp.zeros(states, _small(mdp.actions)), none)
+        chunks = jnp.arange(-(-states // size))
+        return jax.lax.scan(part, start, chunks)[0]
 
-    return sweep
+    return jax.jit(block, compiler_options=library_takes("nothing"))

@@ -84,7 +84,9 @@ def solve(
     (True, True)
     """
     if isinstance(mdp, FunctionMDP):
-        return mdp.solve(tolerance=TOLERANCE if tolerance is None else tolerance)
+        if scheme is not None or sampled or beta is not None or method not in ("auto", "vi"):
+            raise UserError("mdp: a function that is not stored, expected value iteration alone")
+        return mdp.solve(tolerance=tolerance, iterations=iterations)
     limit = 10_000 if iterations is None else iterations
     _check(mdp, limit, samples, tolerance, seed)
     if scheme is None and not sampled and iterations is None and beta is None:
@@ -92,8 +94,7 @@ def solve(
     if method != "auto":
         raise UserError(f"method: {method!r}, expected none beside a scheme and its options")
     scheme = "avi" if scheme is None else scheme
-    if tolerance is None and not sampled:
-        tolerance = TOLERANCE
+    tolerance = TOLERANCE if tolerance is None and not sampled else tolerance
     chosen = named(scheme, beta)
     check_affine(chosen.algorithm, samples if sampled else 0)
     with jax.enable_x64(True), progress_bar("iterations", limit, show=progress) as move:
