@@ -3,12 +3,17 @@
 import gzip
 import json
 import shutil
+import tracemalloc
+import zipfile
 from collections import Counter
+from contextlib import contextmanager
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
 import pytest
+import umbi
 
 import movi
 from movi.files import file_to_write
@@ -20,8 +25,14 @@ from movi.training.checkpoint import Checkpoints, Saved, encoded, newest
 from movi.training.train import train
 from tests import fuzzing
 from tests.fuzzing import check, generator, outcome
+from tests.mdp.test_formats import ats_of
 from tests.test_trust import write_agent
 
+# Rationals, rewards of states, choices and branches: what our own archives do not have.
+CORRIDOR = ats_of(
+    [*([[(Fraction(2, 3), s + 1), (Fraction(1, 3), s)], [(1, s)]] for s in range(3)), [[(1, 3)]]],
+    {"steps": {"state": [1.0] * 4, "choice": [2.0] * 7, "branch": [3.0] * 10}},
+)
 CONFIG = Config("dqn", "CartPole-v1", steps=100, iteration_steps=50, hidden=(4,))
 TOML = """name = "mine"
 environments = ["CartPole-v1"]
@@ -74,8 +85,10 @@ def place(tmp_path, monkeypatch):
     np.savez(work / "s.npz", policy=np.zeros(5, int))
     for suffix in ("npz", "umb", "tra", "petsc"):
         movi.save_mdp(movi.garnet(5, 2, 2), work / f"g.{suffix}")
-    (work / "g.umb.gz").write_bytes(gzip.compress((work / "g.umb").read_bytes()))
-    (work / "g.umb.gz").rename(work / "packed.umb")
+    (work / "g.srew").write_text("5 2\n0 1.5\n4 -2\n")
+    (work / "g.sta").write_text("(x)\n" + "".join(f"{s}:({s})\n" for s in range(5)))
+    (work / "packed.umb").write_bytes(gzip.compress((work / "g.umb").read_bytes()))
+    umbi.ats.write(CORRIDOR, work / "umbi.umb")
     checkpoints = Checkpoints(work / "run")
     state = {"replay": {"slack": 1}, "step": 7}
     for step in (7, 14):
@@ -141,8 +154,11 @@ CHANGES = {
     "solution": ("s.npz", fuzzing.changed_npz),
     "umb": ("g.umb", fuzzing.changed_umb),
     "packed umb": ("packed.umb", fuzzing.changed_packed_umb),
+    "umbi's umb": ("umbi.umb", fuzzing.changed_umb),
     "prism": ("g.tra", fuzzing.changed_prism),
     "prism rewards": ("g.trew", fuzzing.changed_prism),
+    "prism state rewards": ("g.srew", fuzzing.changed_prism),
+    "prism states": ("g.sta", fuzzing.changed_prism),
     "petsc": ("g.petsc", fuzzing.changed_petsc),
     "petsc rewards": ("g.rewards.petsc", fuzzing.changed_petsc),
     "checkpoint": ("run/checkpoint/000000000014.safetensors", fuzzing.changed_safetensors),
@@ -183,8 +199,11 @@ COMMANDS = {
             ["convert", file, "out/m.npz", "--discount", "0.5"],
         ]
         for kind, file in (
+            ("umbi's umb", "umbi.umb"),
             ("prism", "g.tra"),
             ("prism rewards", "g.tra"),
+            ("prism state rewards", "g.tra"),
+            ("prism states", "g.tra"),
             ("petsc", "g.petsc"),
             ("petsc rewards", "g.petsc"),
         )
@@ -220,12 +239,34 @@ def fuzz(place, kind, seed, count, counted):
                 path.write_bytes(content)
             continue
         words = rng.choice(COMMANDS[kind])
-        counted[kind, check(place, label, words)] += 1
+        with room(label, file if kind in FORMATS else None):
+            counted[kind, check(place, label, words)] += 1
     file.write_bytes(whole)
 
 
+@contextmanager
+def room(label, file):
+    """Asserts that no more is allocated meanwhile than the file of an MDP claims, and some."""
+    if file is None:
+        yield
+        return
+    try:
+        with zipfile.ZipFile(file) as archive:
+            claimed = sum(info.file_size for info in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+        claimed = 0  # what is no .npz is known to be a few kilobytes
+    tracemalloc.start()
+    try:
+        yield
+        assert tracemalloc.get_traced_memory()[1] <= claimed + ROOM, label
+    finally:
+        tracemalloc.stop()
+
+
+ROOM = 1 << 26  # modules that are imported on the way included
 QUICK = {"agent": 15, "mdp": 20, "command line": 60}
-FORMATS = ("mdp", "umb", "packed umb", "prism", "petsc")
+FORMATS = ("mdp", "solution", "umb", "packed umb", "umbi's umb", "prism", "prism rewards")
+FORMATS += ("prism state rewards", "prism states", "petsc", "petsc rewards")
 SLOW = {"agent": 1000, "command line": 2500} | dict.fromkeys(FORMATS, 2_000)
 KINDS = [*CHANGES, "command line"]
 

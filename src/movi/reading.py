@@ -59,7 +59,9 @@ def content(file: Path, largest: int = LARGEST, *, tail: bool = False) -> bytes:
                 raise UserError(f"{file}: not a file, expected one")
             if tail:
                 opened.seek(max(0, status.st_size - largest))
-            found = opened.read(largest if tail else largest + 1)
+            # Python allocates what it is asked to read, however little there is.
+            most = min(largest, max(status.st_size, LARGEST))
+            found = opened.read(most if tail else most + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, UserError):
             raise

@@ -425,6 +425,20 @@ def test_a_malformed_file_of_prism_is_refused(tmp_path, text, says):
     assert refusal(load_mdp, path).endswith("say which (--discount X)")
 
 
+@pytest.mark.parametrize("states", [1, 10**8])
+def test_a_small_file_of_prism_takes_little_memory_whatever_it_claims(tmp_path, states):
+    path = tmp_path / "m.tra"
+    path.write_text(f"{states} 1 1\n0 0 0 1\n")
+    tracemalloc.start()
+    if states == 1:
+        assert load_mdp(path, discount=0.9).pairs == 1
+    else:
+        assert "state 1 has no actions" in refusal(load_mdp, path, discount=0.9)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**23
+
+
 def test_petscs_matrices_are_those_that_its_own_reader_expects(tmp_path):
     """Byte for byte, from the format's description: big-endian, rows, columns, values."""
     mdp = FiniteMDP([[[1, 0]], [[1, 1]]], [[[0.25, 0.75]], [[1, 0]]], [[2.0], [-1.0]], 0.9)

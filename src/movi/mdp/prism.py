@@ -46,6 +46,10 @@ def read_prism(path: Path) -> Arrays:
     counts = np.diff(np.append(first, len(s)))
     require(f"{path}", memory=2 * pairs * int(counts.max(initial=1)) * 12)
     owner, choice = s[first], c[first]
+    held = np.unique(owner)
+    if len(held) != states:  # before anything is as long as the states are said to be
+        missing = np.append(np.flatnonzero(held != np.arange(len(held))), len(held))[0]
+        raise UserError(f"{path}: state {missing} has no actions, expected at least one")
     rewards = np.zeros(pairs)
     beside = path.with_suffix(".srew")
     if beside.exists():
