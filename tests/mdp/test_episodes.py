@@ -100,7 +100,14 @@ def test_the_command_line_solves_simulates_and_refuses(tmp_path, capsys):
     assert main(["solve", str(file), "--horizon", "3", "--out", str(out)]) == 0
     assert "backward induction over 3 steps" in capsys.readouterr().out
     assert main(["solve", str(file), "--discount", "1"]) == 0
-    assert "25 states end surely" in capsys.readouterr().out
+    said = capsys.readouterr().out
+    assert "3 successors, discount 1)" in said
+    assert "25 states end surely" in said
+    # More than float64 can prove of some forty steps.
+    assert main(["solve", str(file), "--discount", "1", "--tolerance", "1e-18"]) == 3
+    said = capsys.readouterr()
+    assert "certificate" in said.out
+    assert said.err.startswith("movi: tolerance: 1e-18, reached ")
     assert main(["simulate", str(file), str(out), "--start", "99"]) == 2
     assert main(["solve", str(file), "--discount", "1", "--scheme", "movi"]) == 2
     assert capsys.readouterr().err.count("movi: ") == 2

@@ -9,6 +9,7 @@ import movi.mdp.evaluation as evaluation
 import movi.mdp.methods as methods
 from movi.mdp import FiniteMDP, garnet, optimum
 from movi.mdp.certificates import Aim
+from movi.mdp.families import Maze
 from movi.planning import solve
 from tests.oracles import optimal_q, random_mdp, refusal
 from tests.slowly_mixing import corridor, grid, nearly_decomposable, optimal, policy_matrix
@@ -79,6 +80,13 @@ def test_auto_stays_with_sweeps_where_the_problem_mixes_and_says_so():
     assert solution.scheme == "mpi"
     assert solution.evaluations == 0
     assert solution.why.startswith("the bound falls to 0.0")
+
+
+def test_auto_says_where_the_bound_does_not_fall():
+    """Far from the goal of a maze, the first sweeps see nothing but its cost."""
+    solution = solve(Maze(size=30, discount=0.999).mdp())
+    assert solution.scheme == "ipi"
+    assert solution.why == "the bound does not fall in 6 improvements"
 
 
 def test_blocks_that_are_rarely_left_are_solved_by_evaluations():

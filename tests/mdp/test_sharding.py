@@ -10,6 +10,7 @@ import pytest
 
 from movi.cli import main
 from movi.mdp import garnet, optimum, save_mdp
+from movi.mdp.families import Inventory
 
 SCRIPT = """
 import json
@@ -73,6 +74,22 @@ def test_two_processes_on_loopback_have_the_answer_of_one(mdp):
         np.testing.assert_array_equal(solution["policy"], best.policy)
 
 
+def test_a_ragged_mdp_is_solved_on_two_devices(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    mdp = Inventory(size=6, discount=0.9).mdp()
+    assert mdp.ragged
+    save_mdp(mdp, "m.npz")
+    words = ["solve", "m.npz", "--devices", "2", "--out", "s.npz"]
+    done = subprocess.run(
+        [sys.executable, "-m", "movi", *words], capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    best = optimum(mdp)
+    with np.load("s.npz") as solution:
+        assert np.abs(solution["q"] - best.q).max() <= solution["bound"] <= 1e-6
+        np.testing.assert_array_equal(solution["policy"], best.policy)
+
+
 @pytest.mark.parametrize(
     ("words", "says"),
     [
@@ -81,6 +98,8 @@ def test_two_processes_on_loopback_have_the_answer_of_one(mdp):
         (["--cluster", "a:1/0/2"], "cluster: without --devices"),
         (["--devices", "2", "--cluster", "a/2/2"], "expected HOST:PORT/I/N"),
         (["--devices", "2", "--scheme", "movi"], "devices: with a scheme"),
+        (["--devices", "2", "--method", "ipi"], "method: 'ipi', expected vi on several devices"),
+        (["--devices", "2", "--horizon", "3"], "devices: none, expected with --horizon"),
     ],
 )
 def test_devices_that_are_not_there_are_refused(mdp, words, says, capsys, monkeypatch):

@@ -215,8 +215,7 @@ def _auto(run: _Run) -> Found:
     while True:
         state = run.to(first.v, many, _PARTIAL)
         left = _improvements_left(first.bound, state.bound, many, run.goal(state))
-        pace = (state.bound / first.bound) ** (1 / max(state.made, 1))
-        why = f"the bound falls to {pace:.2g} of itself per improvement"
+        why = _pace(first.bound, state.bound, state.made)
         if run.ended(state):
             return run.found("mpi", why)
         if left > _WORTH:
@@ -227,6 +226,14 @@ def _auto(run: _Run) -> Found:
     assert run.best is not None
     _value_iteration(run, _PARTIAL, run.best.v, many)
     return run.found("mpi", f"{why}, and evaluations did not help")
+
+
+def _pace(before: float, now: float, made: int) -> str:
+    """How the bound fell, in words."""
+    if not now < before:
+        return f"the bound does not fall in {made} improvements"
+    pace = (now / before) ** (1 / max(made, 1))
+    return f"the bound falls to {pace:.2g} of itself per improvement"
 
 
 def _improvements_left(before: float, now: float, made: int, goal: float) -> float:

@@ -115,6 +115,8 @@ def solution(
     require_single(mdp)
     tolerance = TOLERANCE if tolerance is None else tolerance
     check_tolerance(tolerance)
+    if devices is not None and method not in ("auto", "vi"):
+        raise UserError(f"method: {method!r}, expected vi on several devices")
     wanted = Aim(float(tolerance), True)
     found = optimal(mdp, wanted, method) if devices is None else _sharded(mdp, wanted, devices)
     state = found.state
@@ -137,9 +139,10 @@ def solution(
 def _sharded(mdp: FiniteMDP, wanted: Aim, devices: int) -> Found:
     from movi.mdp.sharding import sharded_value_iteration
 
-    if mdp.ragged:
-        raise UserError("devices: a ragged MDP, expected the dense layout: mdp.padded()")
     state = sharded_value_iteration(mdp, wanted, devices)
+    if mdp.ragged:  # it was solved as a table [S, A]
+        q = np.asarray(state.q)[mdp.owners(), mdp.choices]
+        state = state._replace(q=q, index=mdp.index(np.asarray(state.index)))
     return Found(state, "vi", f"{devices} devices", state.made + 1, 0)
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 File = Annotated[Path, arg(metavar="FILE")]
 Number = Annotated[int | None, arg(metavar="N")]
 Real = Annotated[float | None, arg(metavar="X")]
+_MOST_CPU_DEVICES = 256  # each costs threads and memory; who wants more says so to JAX
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +158,7 @@ class Solve(Read):
             from movi.mdp.sharding import join
 
             return join(self.cluster) == 0
-        os.environ.setdefault("JAX_NUM_CPU_DEVICES", str(self.devices))
+        os.environ.setdefault("JAX_NUM_CPU_DEVICES", str(min(self.devices, _MOST_CPU_DEVICES)))
         return True
 
     def _with_an_end(self, mdp: "FiniteMDP") -> None:
@@ -165,17 +166,22 @@ class Solve(Read):
         from movi.mdp.episodes import finite_horizon, total_reward
         from movi.mdp.files import write_arrays
 
-        if self.scheme is not None or self.sampled or self.method != "auto":
+        if not self._by_method() or self.method != "auto":
             raise UserError("scheme: none and no method, expected with --horizon or --discount 1")
-        print(f"problem      {mdp}")
+        if self.devices is not None or self.cluster is not None:
+            raise UserError("devices: none, expected with --horizon or --discount 1")
+        shown = str(mdp) if self.discount != 1 else f"{str(mdp).removesuffix('0)')}1)"
+        converged, tolerance = True, 1e-6 if self.tolerance is None else self.tolerance
         if self.horizon is not None:
             answer = finite_horizon(mdp, self.horizon, discount=self.discount)
+            print(f"problem      {shown}")
             print(f"method       backward induction over {self.horizon:,} steps")
             print(f"policy       mean value over states {answer.v[0].mean():.6g}")
             arrays = {"v": answer.v, "policy": answer.policy}
         else:
-            total = total_reward(mdp, tolerance=1e-6 if self.tolerance is None else self.tolerance)
-            finite = total.v > float("-inf")
+            total = total_reward(mdp, tolerance=tolerance)
+            finite, converged = total.v > float("-inf"), total.converged
+            print(f"problem      {shown}")
             print(
                 f"method       policy iteration, total reward; {finite.sum():,} states end surely"
             )
@@ -185,6 +191,8 @@ class Solve(Read):
         if self.out is not None:
             write_arrays(self.out, arrays)
             print(f"written      {self.out}")
+        if not converged:
+            raise ToleranceMissed(f"tolerance: {tolerance:g}, reached {total.bound:.2g}")
 
     def _by_method(self) -> bool:
         return self.scheme is None and not self.sampled and self.iterations is None
@@ -264,5 +272,5 @@ def _missed(solution: "Solution", sampled: bool) -> str:
 def _out_of_reach(tolerance: float, floor: float) -> str:
     return (
         f"tolerance: {tolerance:g}, expected at least {4 * floor:.2g}: with rewards and values "
-        "of this size float64 can prove no less"
+        "of this size float64 can hardly prove less"
     )
