@@ -6,7 +6,8 @@ Every program reads the same file, written by `movi.save_mdp`. They take turns, 
 repetition, each time in a process of its own, which measures its own time and peak memory. What is
 compared is the second solve in a process, when everything is compiled (mdpsolver, which compiles
 nothing and would start its second solve from its first answer: the first); the first solve and the
-whole program, imports and reading the file included, are reported as well. Prints JSON.
+whole program, imports and reading the file included, are reported as well. The command `movi solve`
+on a small file, and the peers' programs, are timed from outside, too. Prints JSON.
 """
 
 import argparse
@@ -20,11 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import peers
-from processes import ProgramFailed, medians, program, repetition, say, stage
+from processes import ProgramFailed, medians, program, repetition, say, seconds, stage
 
 ACTIONS, BRANCHING, DISCOUNT, TOLERANCE = 4, 4, 0.99, 1e-6
 PATIENCE = 900.0  # seconds for one process
-LARGE = 1_000_000
+SMALL, LARGE = 1_000, 1_000_000
+HERE = Path(__file__).resolve().parent
 
 
 class Program(NamedTuple):
@@ -152,10 +154,54 @@ def comparisons(size: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
+def start_up(repetitions: int, folder: Path, failed: dict[str, str]) -> dict[str, Any]:
+    """`movi solve FILE` on a small problem, from the start of its process to its end, and peers."""
+    file, answer, size = folder / "small.npz", folder / "v.npy", f"{SMALL:,} states"
+    program(sys.executable, "write_garnet", file, SMALL, ACTIONS, BRANCHING, DISCOUNT, 0)
+    commands: dict[str, tuple[object, ...]] = {
+        "movi solve": (sys.executable, "-m", "movi", "solve", file)
+    }
+    for name, chosen in PROGRAMS.items():
+        if chosen.peer is not None and chosen.peer not in failed:
+            words = (HERE / "programs" / f"{chosen.file}.py", chosen.method, file, TOLERANCE, 0)
+            commands[name] = (peers.PYTHON, *words, answer)
+    times: dict[str, list[float]] = {name: [] for name in commands}
+    for number in range(repetitions):
+        for name, words in commands.items():
+            try:
+                with stage("solve", size, repetition(number, repetitions), f"{name}, start to end"):
+                    times[name].append(seconds(*words))
+            except ProgramFailed as reason:
+                if name == "movi solve":
+                    raise
+                say(f"solve, {size}, {name}: {reason}")
+    median = {name: statistics.median(each) for name, each in times.items() if each}
+    return {"states": SMALL, "repetitions": times, "median": median}
+
+
+def start_up_rows(found: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows for the table: as quick as QuantEcon from a standing start."""
+    ours = found["median"]["movi solve"]
+    return [
+        {
+            "work": f"the command movi solve, {found['states']:,} states, start to end",
+            "unit": "s",
+            "movi": ours,
+            "peer": peer,
+            "peer_figure": theirs,
+            "ratio": theirs / ours,
+            "to_reach": 1.0 if peer == "QuantEcon" else None,
+        }
+        for peer, theirs in found["median"].items()
+        if peer != "movi solve"
+    ]
+
+
 def run(states: list[int], repetitions: int = 5, folder: Path | None = None) -> dict[str, Any]:
     """All sizes."""
     failed = peers.set_up()
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
+        begun = start_up(repetitions, Path(scratch), failed)
         sizes = [measure(n, repetitions, Path(scratch), failed) for n in states]
     result: dict[str, Any] = {
         "benchmark": "solve",
@@ -165,7 +211,8 @@ def run(states: list[int], repetitions: int = 5, folder: Path | None = None) -> 
         "bytes per sweep are the model once, q twice and v twice",
         "peers": peers.versions(),
         "sizes": sizes,
-        "comparisons": [row for size in sizes for row in comparisons(size)],
+        "start_up": begun,
+        "comparisons": [*start_up_rows(begun), *(r for size in sizes for r in comparisons(size))],
     }
     try:
         for size in sizes:

@@ -55,6 +55,18 @@ def program(
     return json.loads(done.stdout.strip().splitlines()[-1])
 
 
+def seconds(*words: object, timeout: float = 120) -> float:
+    """How long a command takes as a whole, from the start of its process to its end."""
+    began = time.perf_counter()
+    try:
+        subprocess.run(
+            list(map(str, words)), capture_output=True, text=True, timeout=timeout, check=True
+        )
+    except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
+        raise ProgramFailed(f"{Path(str(words[0])).name}: {error}"[:200]) from None
+    return time.perf_counter() - began
+
+
 def medians(runs: Iterable[dict[str, Any]], names: Iterable[str]) -> dict[str, float]:
     """The median over runs of each named figure."""
     runs = list(runs)

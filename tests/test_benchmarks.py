@@ -2,6 +2,7 @@
 
 import importlib.util
 import re
+import sys
 from pathlib import Path
 
 import pytest
@@ -38,12 +39,34 @@ def test_every_repetition_of_every_benchmark_is_a_stage(file):
     assert re.search(rf'with stage\("{name}",[^)]*repetition\(\w+, repetitions\)', text)
 
 
+def module(name, monkeypatch):
+    """A benchmark, with what it imports from beside it."""
+    monkeypatch.syspath_prepend(FOLDER)
+    spec = importlib.util.spec_from_file_location(name, FOLDER / f"{name}.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_a_whole_command_is_timed_from_outside(processes):
+    assert 0.05 <= processes.seconds(sys.executable, "-c", "import time; time.sleep(0.05)") < 60
+    with pytest.raises(processes.ProgramFailed, match="non-zero exit status 3"):
+        processes.seconds(sys.executable, "-c", "raise SystemExit(3)")
+
+
+def test_the_command_is_to_start_as_quickly_as_quantecon(monkeypatch):
+    solve = module("bench_solve", monkeypatch)
+    median = {"movi solve": 0.5, "QuantEcon": 1.0, "mdpsolver": 0.1}
+    rows = solve.start_up_rows({"states": 1000, "median": median})
+    assert [(r["peer"], r["ratio"], r["to_reach"]) for r in rows] == [
+        ("QuantEcon", 2.0, 1.0),
+        ("mdpsolver", 0.2, None),
+    ]
+
+
 def test_large_problems_are_held_against_what_was_promised(monkeypatch):
     """A Garnet of ten states has 10 · 4 · (4 · 12 + 8) bytes; ratios above 1 keep the promise."""
-    monkeypatch.syspath_prepend(FOLDER)
-    spec = importlib.util.spec_from_file_location("bench_large", FOLDER / "bench_large.py")
-    large = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(large)
+    large = module("bench_large", monkeypatch)
     assert large.model_bytes(10) == 2240
     garnet = {"states": 10, "model_gb": 2.0, "peak_gb": 4.0, "gb_s": 5.0, "gathers_m_s": 60.0}
     maze = {"states": 100, "peak_gb": 4.0, "bound": 0.5, "tolerance": 1.0}
