@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 SCRIPT = """\
 _movi() {{
-    local before=" ${{COMP_WORDS[*]:1:COMP_CWORD-1}} " words=""
+    local before=" ${{COMP_WORDS[*]:1:$((COMP_CWORD - 1))}} " words=""
     case "$before" in
 {cases}
     esac
