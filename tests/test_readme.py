@@ -4,10 +4,12 @@ import doctest
 import importlib.util
 import re
 import shlex
+import tomllib
 from pathlib import Path
 
 import pytest
 
+import movi
 from movi.cli import main
 
 ROOT = Path(__file__).parents[1]
@@ -30,6 +32,18 @@ def test_the_python_of_the_page_gives_what_it_shows(page, least):
     )
     assert result.attempted >= least
     assert result.failed == 0
+
+
+def test_the_badges_are_true():
+    """They are what the package says of itself to whoever installs it."""
+    line = next(own for own in README.read_text().splitlines() if own.startswith("`version"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    kinds = [kind.rpartition(" :: ")[2] for kind in project["classifiers"]]
+    pythons = [kind for kind in kinds if kind.startswith("3.")]
+    said = [f"version {movi.__version__}", f"Python {' | '.join(pythons)}", "Linux"]
+    assert line.strip("`").split("` `") == [*said, project["license"], "typed"]
+    assert {"Linux", "Typed"} <= set(kinds)
+    assert (ROOT / "src" / "movi" / "py.typed").exists()
 
 
 def test_the_readme_is_short():
