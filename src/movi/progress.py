@@ -43,6 +43,11 @@ def surface() -> Surface:
     return "lines" if inline or "JPY_PARENT_PID" in os.environ else "terminal"
 
 
+def is_shown() -> bool:
+    """Whether there is anything to show progress on."""
+    return surface() != "nothing"
+
+
 @contextmanager
 def display(description: str, total: int) -> Iterator[Display]:
     """Shows progress towards a total; if the work ends before, the bar ends there too."""

@@ -62,6 +62,11 @@ def test_the_replay_of_a_run_is_what_it_is_known_to_be():
     # Online, lagged and two moments of RMSProp, of both networks, three times; the ring; the agent.
     rings = 200_000 * (116 + 4)  # slack of two checkpoints; a checksum for each transition
     assert other.disk == pytest.approx(3 * 4 * 2 * network + rings + 2 * network, abs=100)
+    # The best agent of a run that is evaluated: a file, and one in each of three checkpoints.
+    evaluated = replace(games[1], config=replace(games[1].config, evaluate_every=1000))
+    (found,) = computed(replace(SWEEP, cells=(evaluated,)))
+    assert found.results == other.results + 2 * network
+    assert found.disk == other.disk + 4 * 2 * network
 
 
 def test_an_environment_that_does_not_exist_is_the_users_error():

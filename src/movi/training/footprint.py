@@ -47,9 +47,10 @@ def footprint(config: Config, spaces: Spaces) -> Footprint:
         replay = files or storage.bytes_of(capacity, space, **own)
     state = jax.eval_shape(configured_learner(config, spaces).learner.init, jax.random.key(0))
     agent = _bytes(state.online)
+    best = agent if config.evaluate_every else 0  # in a file, and in each checkpoint
     # Two checkpoints and one that is being written.
-    disk = files + agent + 3 * _bytes(state) if in_files else agent
-    return Footprint(replay, 0 if in_files and not fused else replay, disk, agent, fused)
+    disk = files + agent + best + (3 * (_bytes(state) + best) if in_files else 0)
+    return Footprint(replay, 0 if in_files and not fused else replay, disk, agent + best, fused)
 
 
 def _bytes(tree: Any) -> int:
