@@ -54,6 +54,13 @@ def test_a_whole_command_is_timed_from_outside(processes):
         processes.seconds(sys.executable, "-c", "raise SystemExit(3)")
 
 
+def test_a_slow_problem_whose_tolerance_is_missed_is_a_row_that_fails(monkeypatch):
+    slow = module("bench_slow", monkeypatch)
+    missed = {"family": "maze", "states": 100, "discount": 0.999, "missed": 2e-6}
+    row = slow.comparison(missed, "QuantEcon")
+    assert (row["ratio"], row["to_reach"]) == (pytest.approx(0.5), 1.0)
+
+
 def test_the_command_is_to_start_as_quickly_as_quantecon(monkeypatch):
     solve = module("bench_solve", monkeypatch)
     median = {"movi solve": 0.5, "QuantEcon": 1.0, "mdpsolver": 0.1}

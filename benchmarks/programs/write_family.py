@@ -1,6 +1,7 @@
 """Write a family's MDP to a file: write_family.py FILE NAME STATES DISCOUNT.
 
-A maze has 30 % walls; an inventory is so cheap to hold that values fit into the float64 of a proof.
+A maze has 30 % walls; an inventory counts in tens of money and is cheap to hold, so that its values
+(7,400 at γ = .9999) are small enough for float64 to prove 1e-6.
 """
 
 import math
@@ -14,7 +15,15 @@ states, discount = int(count), float(gamma)
 family = {
     "maze": Maze(size=math.isqrt(states), walls=0.3, discount=discount),
     "inventory": Inventory(
-        size=states - 1, lot=3, orders=3, demand=4, holding=1 / states, discount=discount
+        size=states - 1,
+        lot=3,
+        orders=3,
+        demand=4,
+        price=0.4,
+        unit=0.2,
+        setup=0.3,
+        holding=0.1 / states,
+        discount=discount,
     ),
 }[name]
 movi.save_mdp(family.mdp(), file)

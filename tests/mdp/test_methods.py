@@ -4,12 +4,13 @@ import functools
 
 import numpy as np
 import pytest
+import quantecon
 
 import movi.mdp.evaluation as evaluation
 import movi.mdp.methods as methods
 from movi.mdp import FiniteMDP, garnet, optimum
 from movi.mdp.certificates import Aim
-from movi.mdp.families import Maze
+from movi.mdp.families import Inventory, Maze
 from movi.planning import solve
 from tests.oracles import optimal_q, random_mdp, refusal
 from tests.slowly_mixing import corridor, grid, nearly_decomposable, optimal, policy_matrix
@@ -109,6 +110,31 @@ def test_an_evaluation_is_that_of_a_sparse_system_whatever_the_order():
         assert np.abs(residual).max() == pytest.approx(found.residual, abs=1e-11)
         assert np.abs(found.v - truth).max() <= 1e3 * (found.residual + 1e-12)
         assert found.residual <= 1e-9
+
+
+@pytest.mark.parametrize("size", [6, 300])
+def test_states_that_lead_to_their_neighbours_are_eliminated_as_a_band(size):
+    """Against a dense system; a stock changes by at most 4 down and 4 up."""
+    mdp = Inventory(size=size, discount=0.999).mdp()
+    policy = mdp.greedy(np.random.default_rng(0).random(len(mdp.rewards)))
+    found = evaluation.evaluate(mdp, policy, np.zeros(size + 1), 1e-9)
+    system = np.eye(size + 1) - 0.999 * mdp.chosen(mdp.dense(), policy)
+    truth = np.linalg.solve(system, mdp.chosen(mdp.rewards, policy))
+    np.testing.assert_allclose(found.v, truth, rtol=0, atol=1e-9 * np.abs(truth).max())
+    assert found.residual <= 1e-9
+
+
+def test_an_inventory_close_to_one_takes_few_evaluations_and_is_quantecons():
+    """Sweeps from the goal outwards have no goal here: an order leads far from where it ends."""
+    prices = {"price": 0.4, "unit": 0.2, "setup": 0.3, "holding": 1e-4}
+    mdp = Inventory(size=999, lot=3, orders=3, discount=0.9999, **prices).mdp()
+    solution = solve(mdp)
+    assert solution.converged
+    assert (solution.scheme, solution.evaluations <= 4) == ("ipi", True)
+    kernel, owners = mdp.dense(), mdp.owners()
+    other = quantecon.markov.DiscreteDP(mdp.rewards, kernel, 0.9999, owners, mdp.choices)
+    truth = other.solve(method="policy_iteration").v
+    assert np.abs(solution.v - truth).max() <= 2 * solution.bound
 
 
 def test_distances_are_those_of_a_breadth_first_search_by_hand():

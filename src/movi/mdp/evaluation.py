@@ -3,8 +3,9 @@
 From a state, a good policy mostly leads to better ones. Sorted by value, best first, I − γ P_π is
 therefore nearly triangular, whatever the problem: elimination in that order is what sweeps from the
 goal outwards would do, and hardly fills in. An incomplete factor of it, whose size is bounded
-beforehand, leaves BiCGSTAB one to five steps where the problem has a direction (mazes,
-inventories); where it has none it mixes, and the method needs few steps without any factor.
+beforehand, leaves BiCGSTAB one to five steps where the problem has a direction (mazes); where it
+has none it mixes, and the method needs few steps without any factor. Where states lead to states
+with numbers close to their own (inventories, queues), the matrix is a band: it is eliminated.
 """
 
 from typing import Any, NamedTuple
@@ -62,6 +63,9 @@ def evaluate(
     import scipy.sparse.linalg as linalg
 
     v = np.asarray(v)
+    direct = _banded(mdp, policy, mdp.chosen(mdp.rewards, policy) if own is None else own)
+    if direct is not None:
+        return direct
     order = np.argsort(-v if ranking is None else ranking, kind="stable")
     matrix = ordered_system(mdp, policy, order)
     rewards = (mdp.chosen(mdp.rewards, policy) if own is None else own)[order]
@@ -86,6 +90,38 @@ def evaluate(
     result = np.empty(mdp.states)
     result[order] = best
     return Evaluation(result, least)
+
+
+def _banded(mdp: FiniteMDP, policy: np.ndarray, rewards: np.ndarray) -> Evaluation | None:
+    """v_π by elimination, if states lead to states with numbers close to their own; else None.
+
+    So it is with stocks, queues and ages. In general the band would fill the memory; here it has at
+    most ``_FILL`` times the entries of the matrix.
+    """
+    from scipy.linalg import lapack
+
+    states, to = mdp.states, mdp.chosen(mdp.successors, policy)
+    p = mdp.chosen(mdp.probabilities, policy)
+    numbers = np.arange(states, dtype=to.dtype)[:, None]
+    away = np.where(p > 0, to - numbers, 0)
+    below, above = max(-int(away.min()), 0), max(int(away.max()), 0)
+    rows = 2 * below + above + 1
+    if rows > _FILL * (mdp.branching + 1):
+        return None
+    # LAPACK's layout by columns: entry (s, s') is in column s', row below + above + s − s'.
+    places = (numbers + away).astype(np.int64) * rows + (below + above - away)
+    entries = -float(mdp.discount) * p
+    band: np.ndarray = np.bincount(places.ravel(), entries.ravel(), minlength=rows * states)
+    band[below + above :: rows] += 1.0
+    factor, pivots, info = lapack.dgbtrf(band.reshape(states, rows).T, below, above, overwrite_ab=1)
+    if info != 0:  # singular in float64
+        return None
+    x = np.zeros(states)
+    for _ in range(2):  # the second removes the rounding of the first
+        residual = rewards - x + float(mdp.discount) * (p * x[to]).sum(-1)
+        x = x + lapack.dgbtrs(factor, below, above, residual, pivots)[0]
+    residual = rewards - x + float(mdp.discount) * (p * x[to]).sum(-1)
+    return Evaluation(x, float(np.abs(residual).max()))
 
 
 def _factor(matrix: Any) -> Any:
@@ -127,15 +163,14 @@ def distances(mdp: FiniteMDP, goals: np.ndarray) -> np.ndarray:
     ones = np.ones(len(sources), np.int8)
     graph: Any = sparse.csr_array((ones, (sources, targets)), shape=(states + 1, states + 1))
     order, before = breadth_first_order(graph, states)
-    place = np.zeros(states + 1, np.int64)
-    place[order] = np.arange(len(order))
-    # Those found from one level are the next one: predecessors' places never fall.
-    found_from = place[before[order[1:]]]
-    level, begin, end, steps = np.zeros(len(order), np.int32), 0, 1, 0
-    while end < len(order):
-        begin, end = end, 1 + int(np.searchsorted(found_from, end))
-        level[begin:end] = steps
-        steps += 1
+    # How often one steps back to reach the root: twice as far each time.
+    level, back = np.zeros(states + 1, np.int32), np.full(states + 1, states)
+    back[order[1:]] = before[order[1:]]
+    level[order[1:]] = 1
+    while (back[order] != states).any():
+        level += level[back]
+        back = back[back]
+    steps = int(level.max())
     result = np.full(states + 1, steps, np.int32)
-    result[order] = level
+    result[order] = level[order] - 1
     return result[:-1]
