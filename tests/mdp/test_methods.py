@@ -130,7 +130,8 @@ def test_an_inventory_close_to_one_takes_few_evaluations_and_is_quantecons():
     mdp = Inventory(size=999, lot=3, orders=3, discount=0.9999, **prices).mdp()
     solution = solve(mdp)
     assert solution.converged
-    assert (solution.scheme, solution.evaluations <= 4) == ("ipi", True)
+    assert (solution.scheme, solution.why) == ("ipi", "states lead to states close by")
+    assert solution.evaluations <= 4
     kernel, owners = mdp.dense(), mdp.owners()
     other = quantecon.markov.DiscreteDP(mdp.rewards, kernel, 0.9999, owners, mdp.choices)
     truth = other.solve(method="policy_iteration").v

@@ -92,6 +92,19 @@ def evaluate(
     return Evaluation(result, least)
 
 
+def close_by(mdp: FiniteMDP) -> bool:
+    """Whether every policy is evaluated by eliminating a band; see `_banded`."""
+    numbers = np.arange(mdp.states, dtype=mdp.successors.dtype)
+    owners = mdp.owners().astype(numbers.dtype) if mdp.ragged else numbers[:, None]
+    below, above = _reach(np.where(mdp.probabilities > 0, mdp.successors - owners[..., None], 0))
+    return 2 * below + above + 1 <= _FILL * (mdp.branching + 1)
+
+
+def _reach(away: np.ndarray) -> tuple[int, int]:
+    """How far down and up transitions lead."""
+    return max(-int(away.min()), 0), max(int(away.max()), 0)
+
+
 def _banded(mdp: FiniteMDP, policy: np.ndarray, rewards: np.ndarray) -> Evaluation | None:
     """v_π by elimination, if states lead to states with numbers close to their own; else None.
 
@@ -100,11 +113,12 @@ def _banded(mdp: FiniteMDP, policy: np.ndarray, rewards: np.ndarray) -> Evaluati
     """
     from scipy.linalg import lapack
 
-    states, to = mdp.states, mdp.chosen(mdp.successors, policy)
-    p = mdp.chosen(mdp.probabilities, policy)
+    states, index = mdp.states, mdp.index(policy)
+    at: Any = index if mdp.ragged else (np.arange(states), index)
+    to, p = mdp.successors[at], mdp.probabilities[at]
     numbers = np.arange(states, dtype=to.dtype)[:, None]
     away = np.where(p > 0, to - numbers, 0)
-    below, above = max(-int(away.min()), 0), max(int(away.max()), 0)
+    below, above = _reach(away)
     rows = 2 * below + above + 1
     if rows > _FILL * (mdp.branching + 1):
         return None

@@ -6,7 +6,7 @@
     ipi   inexact policy iteration: a few sweeps of value iteration, then the greedy policy is
           evaluated by a Krylov method (see `evaluation`) as far as it helps
     auto  policy iteration on small problems; else modified policy iteration, and ipi as soon as
-          the bounds show that it would take much longer
+          the bounds show that it would take much longer, or if policies are cheap to evaluate
 
 Whatever the method, an answer is judged by the certificate of its last sweep (see `certificates`),
 and the answer is the best that was found.
@@ -19,7 +19,7 @@ import numpy as np
 
 from movi.errors import UserError
 from movi.mdp.certificates import NEAR, Aim, backup_rounding, bracket, sweeps_needed
-from movi.mdp.evaluation import distances, evaluate
+from movi.mdp.evaluation import close_by, distances, evaluate
 from movi.mdp.model import FiniteMDP
 
 Method = Literal["auto", "vi", "mpi", "pi", "ipi"]
@@ -211,6 +211,8 @@ def _auto(run: _Run) -> Found:
     first = run.to(np.zeros(mdp.states), _LOOKS, _PARTIAL)
     if run.ended(first):
         return run.found("mpi", f"done in {first.made} improvements")
+    if close_by(mdp) and _inexact(run, first):
+        return run.found("ipi", "states lead to states close by")
     many = _LOOKS
     while True:
         state = run.to(first.v, many, _PARTIAL)
