@@ -52,6 +52,9 @@ class Browser:
         self.driver: Any = webdriver.Chrome(options=options, service=Service(driver))
         self.driver.set_page_load_timeout(60)
         self.driver.set_script_timeout(60)
+        # A page has the focus as it has with a reader; and none of the browser's own is open.
+        self.cdp("Emulation.setFocusEmulationEnabled", enabled=True)
+        self.driver.get("about:blank")
 
     def quit(self) -> None:
         self.driver.quit()
