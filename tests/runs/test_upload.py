@@ -1,6 +1,7 @@
 """Runs sent to MLflow and to Weights & Biases: what these are told."""
 
 import json
+import shutil
 import sys
 import types
 from contextlib import contextmanager
@@ -98,6 +99,18 @@ def test_a_folder_sends_all_runs_below_each_under_its_place(run, monkeypatch, ca
     monkeypatch.setitem(sys.modules, "mlflow", tool)
     assert cli.main(["upload", str(run.parent), "--to", "mlflow"]) == 0
     assert tool.told["name"] == f"{run.parent.name}/mine"
+    capsys.readouterr()
+
+
+def test_a_link_in_a_run_that_somebody_sent_is_not_followed(run, tmp_path, monkeypatch, capsys):
+    sent = shutil.copytree(run, tmp_path / "sent")
+    (tmp_path / "secret").write_text("mine")
+    (sent / "best.safetensors").unlink()
+    (sent / "best.safetensors").symlink_to(tmp_path / "secret")
+    tool = Tool("mlflow")
+    monkeypatch.setitem(sys.modules, "mlflow", tool)
+    assert cli.main(["upload", str(sent), "--to", "mlflow"]) == 0
+    assert tool.files == [str(sent / "config.json"), str(sent / "agent.safetensors")]
     capsys.readouterr()
 
 

@@ -98,8 +98,13 @@ def gathered(run: Path, name: str) -> Sent:
         flat(read_config(run)),
         dict(sorted(history.items())),
         outcome if ended is None else {**outcome, "evaluation": ended.mean},
-        tuple(run / file for file in FILES if (run / file).is_file()),
+        tuple(file for file in (run / name for name in FILES) if _is_own(file)),
     )
+
+
+def _is_own(file: Path) -> bool:
+    """Whether a file of a run is there, and no link to something that is not to be sent."""
+    return file.is_file() and not file.is_symlink()
 
 
 def _to_mlflow(mlflow: Any, project: str, sent: Sent) -> None:
