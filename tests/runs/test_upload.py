@@ -132,8 +132,9 @@ def test_what_is_missing_or_refused_is_one_line(run, tmp_path, monkeypatch, caps
 
 
 TRUE = """
-import sys, json
+import os, sys, json
 from pathlib import Path
+os.environ["MLFLOW_ALLOW_FILE_STORE"] = "true"  # a server's store would be a database
 import movi.cli, mlflow
 run, store = sys.argv[1:]
 mlflow.set_tracking_uri(Path(store).as_uri())
