@@ -17,10 +17,12 @@ import tarfile
 import time
 import zipfile
 from contextlib import redirect_stderr, redirect_stdout
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
 
+from movi.agents.registry import known, names
 from movi.cli import COMMANDS, main
 from movi.errors import UserError
 
@@ -474,11 +476,17 @@ BASES = {
 def command_line(rng) -> list[str]:
     """Words for a command, some of them wrong; never one that writes outside ``out``."""
     command = rng.choice(list(COMMANDS))
-    words = list(BASES[command])
+    words, options = list(BASES[command]), OPTIONS[command].split()
+    if command == "train":
+        words[0] = rng.choice(names())
+        words[2] = "Pendulum-v1" if words[0].endswith("sac") else "CartPole-v1"
+        options += [field.name.replace("_", "-") for field in fields(known(words[0]))]
     for _ in range(rng.choice([1, 1, 2, 3])):
         what = rng.random()
         if what < 0.5:
-            words += [f"--{rng.choice(OPTIONS[command].split())}", rng.choice(WORDS)]
+            option, word = f"--{rng.choice(options)}", rng.choice(WORDS)
+            joined = rng.random() < 0.3 and option != "--out"
+            words += [f"{option}={word}"] if joined else [option, word]
         elif what < 0.7 and words:
             words[rng.randrange(len(words))] = rng.choice(WORDS)
         elif what < 0.8 and words:
@@ -487,6 +495,8 @@ def command_line(rng) -> list[str]:
             words.insert(rng.randrange(len(words) + 1), rng.choice([*WORDS, "--unknown"]))
         elif words:
             words = words[: rng.randrange(len(words))]
+    if command == "train":  # whose own words may name a module
+        words = [word.replace("evilmod:", "x/").replace("this:", "x/") for word in words]
     for i, word in enumerate(words[1:], start=1):
         target = words[i - 1] == "--out" or (command in ("export", "convert") and i == 1)
         if target and word in WORDS and word not in UNWRITABLE:

@@ -9,18 +9,23 @@ from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 import umbi
 
 import movi
+from movi.agents.agent import encoded as agent_file
 from movi.files import file_to_write
 from movi.runs.config import Config
 from movi.runs.files import read_config
 from movi.runs.matrix import read_sweep_file
-from movi.runs.sweep import to_json
+from movi.runs.sweep import run_directory, to_json, write_sweep
+from movi.spaces import Box, ObservationSpace, Spaces
+from movi.training.build import configured_learner
 from movi.training.checkpoint import Checkpoints, Saved, encoded, newest
 from movi.training.train import train
 from tests import fuzzing
@@ -64,7 +69,26 @@ FILES = {
     "pong.json": json.dumps(
         [{"Agent": "DQN", "Iteration": i, "Value": 1.0 * i} for i in range(3)] * 2
     ),
+    "run/evaluations.jsonl": "".join(
+        json.dumps({"step": 50 * i, "mean": 1.0, "std": 0.0, "returns": [1.0], "lengths": [9]})
+        + "\n"
+        for i in (1, 2)
+    ),
+    "run/group.json": json.dumps({"format": 1, "seeds": []}),
+    "plan/evidence.toml": 'title = "t"\nmatrices = ["mine.toml"]\nwhole = []\n'
+    'published = "scores.csv"\n',
+    "plan/mine.toml": TOML.replace("steps = 100", "steps = 100, iteration_steps = 50"),
+    "plan/scores.csv": "env,label,steps,score,source\nCartPole-v1,dqn,100,8,somebody\n",
 }
+
+
+@cache
+def box_agent():
+    """The file of an agent with actions of numbers, whose policy is that of a named algorithm."""
+    config = Config("momentum-sac", "Pendulum-v1", hidden=(4,), options={"regularised": True})
+    spaces = Spaces(ObservationSpace((3,), "float32"), Box((-2.0,), (2.0,), (1,)))
+    what = configured_learner(config, spaces)
+    return agent_file(what.agent(config, what.learner.init(jax.random.key(0)).online, 7))
 
 
 @pytest.fixture
@@ -78,10 +102,16 @@ def place(tmp_path, monkeypatch):
     (work / "run" / "config.json").write_text(CONFIG.to_json())
     write_agent(work / "agent.safetensors", "CartPole-v1")
     shutil.copy(work / "agent.safetensors", work / "run")
+    (work / "box.safetensors").write_bytes(box_agent())
     (work / "sweep" / "logs" / "CartPole-v1" / "dqn").mkdir(parents=True)
     (work / "sweep" / "sweep.json").write_text(to_json(read_sweep_file(work / "mine.toml")))
     sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": "a:1"}
     (work / "sweep/logs/CartPole-v1/dqn/seed-0.json").write_text(json.dumps(sign))
+    planned = read_sweep_file(work / "plan" / "mine.toml")
+    write_sweep(work / "plan" / "runs", planned)
+    its_run = run_directory(work / "plan" / "runs", planned.cells[0], 1)
+    shutil.copytree(work / "run", its_run)
+    (its_run / "config.json").write_text(planned.cells[0].config_of(1).to_json())
     np.savez(work / "s.npz", policy=np.zeros(5, int))
     for suffix in ("npz", "umb", "tra", "petsc"):
         movi.save_mdp(movi.garnet(5, 2, 2), work / f"g.{suffix}")
@@ -117,6 +147,7 @@ def _light(monkeypatch):
                 if has_ended(out, own):
                     result_of(out)
             make_environment(own.env, 1, trust=trust).close()
+            own.to_json()  # as a run that begins writes it
 
     def read(directory, out=None, *, references=(), game=None, **rest):
         file_to_write(out or directory / "report.html", new_directory=True)
@@ -137,10 +168,15 @@ def restore(saved):
 
 CHANGES = {
     "agent": ("agent.safetensors", fuzzing.changed_safetensors),
+    "box agent": ("box.safetensors", fuzzing.changed_safetensors),
     "config": ("run/config.json", fuzzing.changed_json),
     "status": ("run/status.json", fuzzing.changed_json),
     "metrics": ("run/metrics.jsonl", fuzzing.changed_rows),
     "evaluation": ("run/evaluation.json", fuzzing.changed_json),
+    "evaluations": ("run/evaluations.jsonl", fuzzing.changed_rows),
+    "group": ("run/group.json", fuzzing.changed_json),
+    "plan": ("plan/evidence.toml", fuzzing.changed_toml),
+    "scores": ("plan/scores.csv", fuzzing.changed_csv),
     "versions": ("run/versions.json", fuzzing.changed_json),
     "timing": ("run/timing.jsonl", fuzzing.changed_rows),
     "sweep": ("sweep/sweep.json", fuzzing.changed_json),
@@ -170,6 +206,14 @@ COMMANDS = {
         ["evaluate", "agent.safetensors", "--episodes", "1"],
         ["export", "agent.safetensors", "out/a.safetensors"],
     ],
+    "box agent": [
+        ["evaluate", "box.safetensors", "--episodes", "1"],
+        ["export", "box.safetensors", "out/a.safetensors"],
+    ],
+    "evaluations": [BELOW],
+    "group": [["resume", "run"], ["status", "."]],
+    "plan": [["report", "plan", "--out", "out/report.html"]],
+    "scores": [["report", "plan", "--out", "out/report.html"]],
     "config": [["status", "."], ["resume", "run"], BELOW],
     "status": [["status", "."], ["resume", "run"], BELOW],
     "metrics": [["status", "."], ["resume", "run"], BELOW],
@@ -267,8 +311,9 @@ ROOM = 1 << 26  # modules that are imported on the way included
 QUICK = {"agent": 15, "mdp": 20, "command line": 60}
 FORMATS = ("mdp", "solution", "umb", "packed umb", "umbi's umb", "prism", "prism rewards")
 FORMATS += ("prism state rewards", "prism states", "petsc", "petsc rewards")
-SLOW = {"agent": 1000, "command line": 2500} | dict.fromkeys(FORMATS, 2_000)
+SLOW = {"agent": 1000, "command line": 2500, "evaluations": 300} | dict.fromkeys(FORMATS, 2_000)
 KINDS = [*CHANGES, "command line"]
+READ_AS_FAR_AS_THEY_CAN_BE = ("versions", "timing", "progress", "checkpoint", "evaluations")
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -276,7 +321,7 @@ def test_a_malformed_input_is_one_line_or_works(place, kind):
     counted = Counter()
     fuzz(place, kind, 0, QUICK.get(kind, 15), counted)
     assert sum(counted.values()) == QUICK.get(kind, 15)
-    if kind not in ("versions", "timing", "progress", "checkpoint"):  # read as far as they can be
+    if kind not in READ_AS_FAR_AS_THEY_CAN_BE:
         assert counted[kind, True] > 0
 
 
@@ -295,12 +340,19 @@ SMALL |= {"hidden": (4,), "batch_size": 4, "checkpoint_every": 20, "evaluation_e
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("env", "cases"), [("CartPole-v1", 40), ("gymnax/CartPole-v1", 12)])
+@pytest.mark.parametrize(
+    ("algorithm", "env", "cases"),
+    [
+        ("momentum-dqn", "CartPole-v1", 40),
+        ("momentum-dqn", "gymnax/CartPole-v1", 12),
+        ("sac", "Pendulum-v1", 30),
+    ],
+)
 def test_a_forged_checkpoint_is_passed_over_or_one_line_or_gone_on_from(
-    env, cases, tmp_path, caplog
+    algorithm, env, cases, tmp_path, caplog
 ):
     """Of whatever is in a file with the right checksum; the training itself is done."""
-    config, run = Config("momentum-dqn", env, num_envs=2, **SMALL), tmp_path / "run"
+    config, run = Config(algorithm, env, num_envs=2, **SMALL), tmp_path / "run"
     train(config, run)
     (run / "status.json").write_text('{"status": "interrupted", "step": 0}')
     shutil.copytree(run, tmp_path / "whole")
@@ -377,6 +429,8 @@ def test_the_files_that_are_changed_are_good_ones(place):
     assert read_config(place.work / "run") == CONFIG
     for words in {" ".join(words): words for own in COMMANDS.values() for words in own}.values():
         status, said = outcome(words)
-        # Three iterations do not reach the tolerance, of which the answer tells.
-        assert (status, said) == (0, "") or (status, words[0]) == (3, "solve"), (words, said)
+        # Three iterations do not reach the tolerance, of which the answer tells; and a plan of one
+        # run has no figure of its own.
+        fine = said == "" or words[:2] == ["report", "plan"]
+        assert (status, fine) == (0, True) or (status, words[0]) == (3, "solve"), (words, said)
     assert Path("out").is_dir()

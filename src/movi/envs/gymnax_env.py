@@ -3,7 +3,7 @@
 | id | environment |
 |---|---|
 | MinAtar/Asterix, Breakout, Freeway, Seaquest, SpaceInvaders | as MinAtar's authors use them |
-| gymnax/NAME, such as gymnax/CartPole-v1 | any gymnax environment with discrete actions |
+| gymnax/NAME, such as gymnax/CartPole-v1 | any with discrete actions, or bounded Box ones |
 
 MinAtar as its authors use it (Young and Tian, 2019): six actions in every game, a sticky action
 with probability 0.1, no limit to an episode's length but Freeway's own timer. gymnax has no sticky

@@ -266,6 +266,15 @@ def test_runs_of_no_matrix_are_named_and_left_out(folder: Path) -> None:
     assert evidence.groups == {}
 
 
+@pytest.mark.parametrize("row", ["inf,8", "-1,8", "1.5,8", "1e300,8", "200000,inf", "200000,nan"])
+def test_a_published_score_that_is_none_is_one_line(folder: Path, row: str) -> None:
+    file = folder / "published.csv"
+    file.write_text(file.read_text().replace("200000,8", row))
+    with pytest.raises(UserError, match=r"published.csv: .*, expected ") as caught:
+        read_plan(folder)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "complaint"),
     [

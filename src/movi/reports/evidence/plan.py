@@ -1,5 +1,6 @@
 """``evidence.toml``: which matrices were planned, and what others have published."""
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,11 +74,12 @@ def read_plan(folder: Path) -> Plan:
 
 def _published(file: Path) -> tuple[PublishedScore, ...]:
     table = read_table(file, ("steps", "score"), words=("env", "label", "source"))
-    rows = zip(
-        table.words["env"],
-        table.words["label"],
-        table.numbers["steps"].tolist(),
-        table.numbers["score"].tolist(),
-        table.words["source"],
+    steps, scores = (table.numbers[name].tolist() for name in ("steps", "score"))
+    for n, x in zip(steps, scores):
+        if not (1 <= n < 2**63 and n == int(n) and math.isfinite(x)):
+            raise UserError(f"{file}: {x} after {n} steps, expected a score after whole steps")
+    words = (table.words[name] for name in ("env", "label", "source"))
+    return tuple(
+        PublishedScore(env, label, int(n), x, source)
+        for env, label, source, n, x in zip(*words, steps, scores)
     )
-    return tuple(PublishedScore(env, label, int(n), x, source) for env, label, n, x, source in rows)
