@@ -53,6 +53,15 @@ def test_runs_that_have_not_ended_are_counted_and_not_averaged(runs, capsys):
     assert "CartPole-v1" in out
 
 
+def test_environments_of_one_name_are_told_apart(runs, capsys):
+    other = Config("dqn", "gymnax/CartPole-v1", **STEPS)
+    write_run(runs / "other", other, [1, 1, 1, 5])
+    assert main(["compare", str(runs / "one"), str(runs / "other")]) == 0
+    out, _ = capsys.readouterr()
+    assert table(out, "CartPole-v1 (Gymnasium)")["Momentum-DQN"] == "1 20,000 – 5 –"
+    assert table(out, "CartPole-v1 (gymnax)")["DQN"] == "1 20,000 – 2 –"
+
+
 def test_a_run_that_is_named_twice_counts_once(runs, capsys):
     assert main(["compare", str(runs / "one"), str(runs / "one")]) == 0
     assert table(capsys.readouterr().out, "CartPole-v1")["Momentum-DQN"].startswith("1 ")

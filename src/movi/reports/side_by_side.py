@@ -35,11 +35,13 @@ def side_by_side(places: Sequence[Path]) -> tuple[list[str], list[str]]:
         problems += found.problems
     results, odd = results_of(runs)
     lines: list[str] = []
+    shown = [game for one in results for game in one.games]
     for one in results:
         for game in one.games:
+            whose = f" ({one.suite})" if shown.count(game) > 1 else ""  # Gymnasium's or gymnax's
             lines += [
                 *([""] if lines else []),
-                *_aligned([(game, *HEADINGS[1:]), *_rows(one, game)]),
+                *_aligned([(f"{game}{whose}", *HEADINGS[1:]), *_rows(one, game)]),
             ]
     return lines, [*problems, *odd]
 
