@@ -197,6 +197,20 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
     return False
 
 
+def _by_bands(run: _Run, state: State) -> bool:
+    """Policy iteration where an evaluation costs a few sweeps; False if it brings nothing more."""
+    fails = 0
+    while fails <= _ROUNDS and run.evaluations < _EVALUATIONS:
+        run.evaluations += 1
+        before = run.best.bound if run.best is not None else np.inf
+        policy = actions_of(run.mdp, np.asarray(state.index))
+        state = run.to(evaluate(run.mdp, policy, state.v, 0.0).v, 0)
+        if run.ended(state):
+            return True
+        fails = 0 if state.bound < before else fails + 1
+    return False
+
+
 def _absent(mdp: FiniteMDP) -> np.ndarray | float:
     """−inf at actions that a state does not have, else 0."""
     absent = np.isneginf(mdp.rewards)
@@ -211,7 +225,7 @@ def _auto(run: _Run) -> Found:
     first = run.to(np.zeros(mdp.states), _LOOKS, _PARTIAL)
     if run.ended(first):
         return run.found("mpi", f"done in {first.made} improvements")
-    if close_by(mdp) and _inexact(run, first):
+    if close_by(mdp) and _by_bands(run, first):
         return run.found("ipi", "states lead to states close by")
     many = _LOOKS
     while True:
