@@ -32,6 +32,7 @@ _PARTIAL = 8  # sweeps of the greedy policy between two improvements of mpi
 _LOOKS = 6  # improvements before the first look at the bound
 _WORTH = 60  # if it takes more improvements than this, policies are evaluated instead
 _BETWEEN = 10  # sweeps of value iteration between two evaluations of ipi
+_BANDS = 3  # evaluations by bands before the walk to the best states, which a corridor needs
 _EVALUATIONS = 300
 _ROUNDS = 6  # evaluations in a row without a better bound, then ipi gives up
 
@@ -198,16 +199,13 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
 
 
 def _by_bands(run: _Run, state: State) -> bool:
-    """Policy iteration where an evaluation costs a few sweeps; False if it brings nothing more."""
-    fails = 0
-    while fails <= _ROUNDS and run.evaluations < _EVALUATIONS:
+    """A few steps of policy iteration, each of which costs a few sweeps; False if that won't do."""
+    for _ in range(_BANDS):
         run.evaluations += 1
-        before = run.best.bound if run.best is not None else np.inf
         policy = actions_of(run.mdp, np.asarray(state.index))
         state = run.to(evaluate(run.mdp, policy, state.v, 0.0).v, 0)
         if run.ended(state):
             return True
-        fails = 0 if state.bound < before else fails + 1
     return False
 
 
@@ -225,7 +223,7 @@ def _auto(run: _Run) -> Found:
     first = run.to(np.zeros(mdp.states), _LOOKS, _PARTIAL)
     if run.ended(first):
         return run.found("mpi", f"done in {first.made} improvements")
-    if close_by(mdp) and _by_bands(run, first):
+    if close_by(mdp) and (_by_bands(run, first) or _inexact(run, first)):
         return run.found("ipi", "states lead to states close by")
     many = _LOOKS
     while True:
