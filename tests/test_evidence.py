@@ -26,7 +26,7 @@ def _script(name):
     return module
 
 
-publish, collect = _script("publish"), _script("collect")
+publish, collect, alongside = _script("publish"), _script("collect"), _script("alongside")
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +43,37 @@ def test_every_committed_run_names_its_processor_and_every_matrix_its_commit():
         there = {str(file.parent.relative_to(runs)) for file in runs.glob("*/*/*/status.json")}
         assert set(made_on) == there, matrix.name
         assert re.fullmatch("[0-9a-f]{40}", publish.read_plan(publish.HERE).commits[matrix.name])
+
+
+def test_games_alongside_are_counted_where_they_end():
+    """Three games: of 5 over the first border, of 7 within the second row, of 1 unfinished."""
+    rewards, ends = np.zeros(100_000, np.float32), np.zeros(100_000, bool)
+    rewards[[10, 49_999, 50_000]] = 2, 2, 1
+    rewards[[50_001, 60_000]] = 3, 4
+    rewards[70_000] = 1
+    ends[[50_000, 60_000]] = True
+    rows = alongside.rows_of(rewards, ends)
+    assert rows == [
+        {"step": 50_000, "episodes": 0, "score": None},
+        {"step": 100_000, "episodes": 2, "score": 6.0},
+    ]
+    ends[20] = True  # a game of 2, and one of 3 over the border
+    assert alongside.rows_of(rewards, ends)[0] == {"step": 50_000, "episodes": 1, "score": 2.0}
+    rows = alongside.rows_of(np.tile(rewards, 2), np.tile(ends, 2))
+    # The second hundred thousand: 1 + 2 = 3, then 3 and 7.
+    assert publish.last_games(rows) == pytest.approx((3 + 3 + 7) / 3)
+
+
+def test_games_alongside_carry_what_made_them():
+    for game in publish.WATCHED:
+        for file in (publish.HERE / "alongside" / game).glob("*.json"):
+            record = json.loads(file.read_text())
+            assert record["config"]["env"] == f"MinAtar/{game}"
+            assert (
+                record["config"]["seed"] == record["seed"] == int(file.stem.removeprefix("seed-"))
+            )
+            assert record["versions"]["jax"]
+            assert [row["step"] for row in record["rows"]] == list(range(50_000, 1_000_001, 50_000))
 
 
 def areas(game, label, file, column):
