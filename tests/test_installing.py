@@ -15,6 +15,7 @@ from packaging.utils import canonicalize_name
 
 import movi
 from movi.errors import AGENTS
+from movi.runs.upload import SENDERS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -37,6 +38,8 @@ def test_every_pip_install_that_we_tell_people_means_this_distribution_and_an_ex
                 continue
             named = target.replace("{DISTRIBUTION}", PROJECT["name"])
             name, wanted = re.fullmatch(r"'?([\w.-]+)(?:\[(.*)\])?'?", named).groups()
+            if file.name == "upload.md" and name in SENDERS:  # somebody else's, said by name
+                continue
             assert name in (".", PROJECT["name"]), f"{file}: pip install {target}"
             asked = set((wanted or "").split(",")) - {""}
             assert asked <= extras | {"{extra}", "{together}"}, f"{file}: pip install {target}"
