@@ -132,7 +132,8 @@ def alongside(evidence: Evidence) -> str:
 
 def last_games(rows: Sequence[Mapping[str, Any]]) -> float:
     """The mean return of the games that ended in the last 100,000 steps."""
-    last = [row for row in rows if row["step"] > rows[-1]["step"] - 100_000]
+    begin = rows[-1]["step"] - 100_000
+    last = [row for row in rows if row["step"] > begin and row["episodes"]]
     return sum(row["episodes"] * row["score"] for row in last) / sum(r["episodes"] for r in last)
 
 

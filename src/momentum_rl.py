@@ -6,6 +6,7 @@ imported. So the command starts here, in a module whose name nobody else has, an
 Python would import before it does.
 """
 
+import contextlib
 import io
 import os
 import signal
@@ -31,7 +32,13 @@ def main() -> int:
         return 2
     from movi.cli import main as run
 
-    return run()
+    status = run()
+    if status > 128:  # by a signal: compiled code may still run, and would crash in a tear-down
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+    return status
 
 
 def _open_streams() -> None:

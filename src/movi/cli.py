@@ -1,5 +1,6 @@
 """The command line: a table of commands and an entry point."""
 
+import signal
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -147,8 +148,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _end(str(missed), 3)
     except Interrupted as stop:
         return _end(str(stop), 128 + stop.signal)
-    except KeyboardInterrupt:
-        return _end("interrupted", 130)
+    except KeyboardInterrupt as stop:  # with the signal's number, if it was another than SIGINT
+        return _end("interrupted", 128 + next(iter(stop.args), signal.SIGINT))
     except BrokenPipeError:
         sys.stderr.close()
         return 141

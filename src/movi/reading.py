@@ -60,7 +60,7 @@ def content(file: Path, largest: int = LARGEST, *, tail: bool = False) -> bytes:
             if tail:
                 opened.seek(max(0, status.st_size - largest))
             # Python allocates what it is asked to read, however little there is.
-            most = min(largest, max(status.st_size, LARGEST))
+            most = min(largest, 2 * max(status.st_size, LARGEST))  # it may be growing
             found = opened.read(most if tail else most + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, UserError):

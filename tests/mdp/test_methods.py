@@ -64,7 +64,7 @@ def test_a_maze_close_to_one_takes_few_evaluations_and_is_right(method):
 
 
 def test_a_corridor_is_walked_backwards_at_once():
-    """Closed form −(1 − γⁿ)/(1 − γ): in the order of values the factor is exact."""
+    """Closed form −(1 − γⁿ)/(1 − γ): from the goal backwards, or as a band."""
     mdp, discount = corridor(20_000, 0.9999), 0.9999
     solution = solve(mdp)
     steps = np.arange(20_000)[::-1]
@@ -113,8 +113,9 @@ def test_an_evaluation_is_that_of_a_sparse_system_whatever_the_order():
 
 
 @pytest.mark.parametrize("size", [6, 300])
-def test_states_that_lead_to_their_neighbours_are_eliminated_as_a_band(size):
+def test_states_that_lead_to_their_neighbours_are_eliminated_as_a_band(size, monkeypatch):
     """Against a dense system; a stock changes by at most 4 down and 4 up."""
+    monkeypatch.setattr("scipy.sparse.linalg.bicgstab", None)  # nothing else can have found it
     mdp = Inventory(size=size, discount=0.999).mdp()
     policy = mdp.greedy(np.random.default_rng(0).random(len(mdp.rewards)))
     found = evaluation.evaluate(mdp, policy, np.zeros(size + 1), 1e-9)
@@ -122,6 +123,23 @@ def test_states_that_lead_to_their_neighbours_are_eliminated_as_a_band(size):
     truth = np.linalg.solve(system, mdp.chosen(mdp.rewards, policy))
     np.testing.assert_allclose(found.v, truth, rtol=0, atol=1e-9 * np.abs(truth).max())
     assert found.residual <= 1e-9
+
+
+def test_a_band_is_known_by_what_is_likely_and_is_worth_its_work():
+    line = Inventory(size=300, discount=0.9).mdp()
+    assert evaluation.close_by(line)
+    successors, probabilities = line.successors.copy(), line.probabilities.copy()
+    far = np.concatenate([successors, np.full((len(successors), 1), 300)], -1)
+    none = np.concatenate([probabilities, np.zeros((len(successors), 1))], -1)
+    layout = {"offsets": line.offsets, "choices": line.choices}
+    assert evaluation.close_by(FiniteMDP(far, none, line.rewards, 0.9, **layout))
+    assert not evaluation.close_by(garnet(300, 4, 4))
+    assert not evaluation.close_by(garnet(60, 2, 60))  # every state leads to every other
+    monkey = np.arange(len(successors)) == 150  # one pair that leads to the other end
+    successors[monkey, 0] = 300
+    assert not evaluation.close_by(
+        FiniteMDP(successors, probabilities, line.rewards, 0.9, **layout)
+    )
 
 
 def test_an_inventory_close_to_one_takes_few_evaluations_and_is_quantecons():

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 import pytest
 
 from movi import cli
+from movi.errors import Interrupted
 from movi.runs.config import Config
 from movi.runs.files import read_metrics
 from movi.training.train import train
@@ -129,6 +130,17 @@ def test_what_is_missing_or_refused_is_one_line(run, tmp_path, monkeypatch, caps
     monkeypatch.setattr(tool, "set_experiment", lambda name: 1 / 0)
     line = said(run, "--to", "mlflow")
     assert f"mlflow did not take {run}: ZeroDivisionError division by zero" in line
+
+
+def test_a_signal_meanwhile_ends_the_command_as_any_other(run, monkeypatch, capsys):
+    def asked(name):
+        raise Interrupted("interrupted", 15)
+
+    tool = Tool("mlflow")
+    monkeypatch.setitem(sys.modules, "mlflow", tool)
+    monkeypatch.setattr(tool, "set_experiment", asked)
+    assert cli.main(["upload", str(run), "--to", "mlflow"]) == 128 + 15
+    assert capsys.readouterr().err == "movi: interrupted\n"
 
 
 TRUE = """

@@ -185,3 +185,15 @@ def test_the_commands_take_it_by_one_word(tmp_path, capsys):
         file = tmp_path / f"{name}.safetensors"
         assert cli.main(["export", str(run), str(file), *options]) == 0
         assert file.read_bytes() == (run / f"{name}.safetensors").read_bytes()
+
+
+def test_a_best_agent_that_another_file_stands_for_is_one_line(tmp_path, capsys):
+    """The last agent's file says nothing of an evaluation on the way."""
+    run = tmp_path / "run"
+    train(HOST, run)
+    (run / "best.safetensors").write_bytes((run / "agent.safetensors").read_bytes())
+    assert cli.main(["resume", str(run)]) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") == 1
+    assert "best.safetensors: no evaluation, expected" in said
+    assert "evaluated at" not in repr(movi.load(run, best=True))

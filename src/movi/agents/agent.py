@@ -87,9 +87,11 @@ class Agent:
     def __repr__(self) -> str:
         weights = sum(np.size(leaf) for leaf in jax.tree.leaves(self.params))
         said = [str(self.about[key]) for key in ("algorithm", "env") if key in self.about]
-        said += [f"step {self.about['step']:,}"] if "step" in self.about else []
+        step = self.about.get("step")
+        said += [f"step {step:,}"] if isinstance(step, int) else []
         evaluation = self.about.get("evaluation")
-        said += [f"evaluated at {evaluation['mean']:.6g}"] if evaluation else []
+        mean = evaluation.get("mean") if isinstance(evaluation, dict) else None
+        said += [f"evaluated at {mean:.6g}"] if isinstance(mean, int | float) else []
         networks = f"networks {', '.join(sorted(self.params))} with {weights:,} weights"
         return f"Agent({', '.join([*said, networks])}; acts by {self.acts_on})"
 

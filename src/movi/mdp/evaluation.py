@@ -16,6 +16,8 @@ from movi.mdp.model import FiniteMDP
 
 _DROP = 1e-4  # entries of the factor below this share of their column are dropped
 _FILL = 10.0  # the factor has at most this many times the entries of the matrix
+_WORK = 200.0  # multiplications of an elimination for each entry of the matrix
+_ROWS = 1 << 18  # pairs (s, a) that are looked at in one go
 _DOWNHILL = 0.6  # least share of the probability leaving a state that leads to better ones
 _STEPS = 60  # of BiCGSTAB, of one correction
 _CORRECTIONS = 6
@@ -63,13 +65,13 @@ def evaluate(
     import scipy.sparse.linalg as linalg
 
     v = np.asarray(v)
-    direct = _banded(mdp, policy, mdp.chosen(mdp.rewards, policy) if own is None else own)
+    rewards = mdp.chosen(mdp.rewards, policy) if own is None else own
+    direct = _banded(mdp, policy, rewards)
     if direct is not None:
         return direct
     order = np.argsort(-v if ranking is None else ranking, kind="stable")
     matrix = ordered_system(mdp, policy, order)
-    rewards = (mdp.chosen(mdp.rewards, policy) if own is None else own)[order]
-    x = v[order]
+    rewards, x = rewards[order], v[order]
     residual = rewards - matrix @ x
     best, least = x, float(np.abs(residual).max())
     if least > goal:
@@ -94,10 +96,24 @@ def evaluate(
 
 def close_by(mdp: FiniteMDP) -> bool:
     """Whether every policy is evaluated by eliminating a band; see `_banded`."""
-    numbers = np.arange(mdp.states, dtype=mdp.successors.dtype)
-    owners = mdp.owners().astype(numbers.dtype) if mdp.ragged else numbers[:, None]
-    below, above = _reach(np.where(mdp.probabilities > 0, mdp.successors - owners[..., None], 0))
-    return 2 * below + above + 1 <= _FILL * (mdp.branching + 1)
+    successors = mdp.successors.reshape(-1, mdp.branching)
+    probabilities, pairs = mdp.probabilities.reshape(successors.shape), len(successors)
+    below = above = 0
+    for begin in range(0, pairs, _ROWS):  # a model without a band mostly shows it at once
+        some = slice(begin, begin + _ROWS)
+        numbers = np.arange(begin, min(begin + _ROWS, pairs))
+        owners = mdp.owners()[some] if mdp.ragged else numbers // mdp.rewards.shape[1]
+        reach = _reach(np.where(probabilities[some] > 0, successors[some] - owners[:, None], 0))
+        below, above = max(below, reach[0]), max(above, reach[1])
+        if below + above >= mdp.states or not _narrow(mdp, below, above):
+            return False
+    return True
+
+
+def _narrow(mdp: FiniteMDP, below: int, above: int) -> bool:
+    """Whether a band of so many diagonals is worth eliminating, by its memory and its work."""
+    rows, entries = 2 * below + above + 1, mdp.branching + 1
+    return rows <= _FILL * entries and below * (below + above) <= _WORK * entries
 
 
 def _reach(away: np.ndarray) -> tuple[int, int]:
@@ -120,7 +136,7 @@ def _banded(mdp: FiniteMDP, policy: np.ndarray, rewards: np.ndarray) -> Evaluati
     away = np.where(p > 0, to - numbers, 0)
     below, above = _reach(away)
     rows = 2 * below + above + 1
-    if rows > _FILL * (mdp.branching + 1):
+    if not _narrow(mdp, below, above):
         return None
     # LAPACK's layout by columns: entry (s, s') is in column s', row below + above + s − s'.
     places = (numbers + away).astype(np.int64) * rows + (below + above - away)
@@ -135,7 +151,7 @@ def _banded(mdp: FiniteMDP, policy: np.ndarray, rewards: np.ndarray) -> Evaluati
         residual = rewards - x + float(mdp.discount) * (p * x[to]).sum(-1)
         x = x + lapack.dgbtrs(factor, below, above, residual, pivots)[0]
     residual = rewards - x + float(mdp.discount) * (p * x[to]).sum(-1)
-    return Evaluation(x, float(np.abs(residual).max()))
+    return Evaluation(x, float(np.abs(residual).max())) if np.isfinite(x).all() else None
 
 
 def _factor(matrix: Any) -> Any:

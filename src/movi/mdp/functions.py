@@ -46,10 +46,8 @@ class FunctionSolution(NamedTuple):
 
     def __repr__(self) -> str:
         reached = "" if self.converged else ", tolerance NOT reached"
-        return (
-            f"FunctionSolution({len(self.v)} states, {self.iterations} sweeps, "
-            f"mean value {self.v.mean():.6g}, within {self.bound:.2g}{reached})"
-        )
+        found = f"{self.iterations} sweeps, mean value {self.v.mean():.6g}"
+        return f"FunctionSolution({len(self.v)} states, {found}, within {self.bound:.2g}{reached})"
 
 
 class FunctionMDP:
@@ -226,10 +224,11 @@ class FunctionMDP:
                 device = jax.device_put(v)  # not copied on a CPU
 
             def part(begin: int) -> _Facts:
-                # The last block begins earlier: its first states are computed twice, to the same.
-                there = slice(begin, begin + size)
+                left = -begin % size  # by the last block, which begins earlier, to its neighbour
+                there = slice(begin + left, begin + size)
                 with jax.enable_x64(True):
-                    new[there], policy[there], facts = block(device, begin)
+                    *found, facts = block(device, begin)
+                    new[there], policy[there] = (np.asarray(array)[left:] for array in found)
                     return _Facts(*(x.item() for x in facts[:6]))
 
             facts = _Facts.none(self.states * self.actions)

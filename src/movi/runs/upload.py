@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from tyro.conf import Positional, arg
 
-from movi.errors import UserError, one_line
+from movi.errors import Interrupted, UserError, one_line
 from movi.reading import read_rows
 from movi.runs.config import flat
 from movi.runs.files import (
@@ -57,10 +57,13 @@ class Upload:
             raise UserError(
                 f"to: {self.to} is not installed, expected `pip install {self.to}` before"
             ) from None
+        top = self.run.resolve().name
         for path in runs:
-            sent = gathered(path, path.relative_to(self.run.parent).as_posix())
+            sent = gathered(path, Path(top, path.relative_to(self.run)).as_posix())
             try:
                 SENDERS[self.to](tool, self.project, sent)
+            except Interrupted:
+                raise
             except Exception as error:  # whatever a tool says of its server or its settings
                 said = one_line(f"{type(error).__name__} {error}", 200)
                 raise UserError(f"to: {self.to} did not take {path}: {said}") from None
@@ -98,7 +101,7 @@ def gathered(run: Path, name: str) -> Sent:
         flat(read_config(run)),
         dict(sorted(history.items())),
         outcome if ended is None else {**outcome, "evaluation": ended.mean},
-        tuple(file for file in (run / name for name in FILES) if _is_own(file)),
+        tuple(file for file in (run / own for own in FILES) if _is_own(file)),
     )
 
 

@@ -156,6 +156,6 @@ def stopped_by_signals() -> AbstractContextManager[None]:
 
     def interrupt(number: int, frame: FrameType | None) -> None:
         heard()
-        raise KeyboardInterrupt
+        raise KeyboardInterrupt(number)
 
     return handled_by(interrupt)

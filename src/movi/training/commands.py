@@ -164,10 +164,11 @@ def _print_result(out: Path, result: Any, seconds: float) -> None:
         )
     print(f"agent: {out / AGENT_FILE}")
     if result.best is not None:
-        step, played = result.best.about["step"], result.best.about["evaluation"]
+        about = checked(result.best.about, _BestAbout, str(out / BEST_FILE))
+        played = about.evaluation
         print(
-            f"best: {out / BEST_FILE}, of step {step:,}, "
-            f"mean {played['mean']:.1f} over {played['episodes']} episodes"
+            f"best: {out / BEST_FILE}, of step {about.step:,}, "
+            f"mean {played.mean:.1f} over {played.episodes} episodes"
         )
 
 
@@ -290,6 +291,20 @@ def _agent(run: Path, trust: tuple[str, ...], best: bool) -> "tuple[Agent, _Abou
 
     agent = load(run, trust=trust, best=best)
     return agent, checked(agent.about, _About, str(run))
+
+
+@dataclass(frozen=True)
+class _Played:
+    episodes: int
+    mean: float
+
+
+@dataclass(frozen=True)
+class _BestAbout:
+    """What the best agent's file says of how it was found."""
+
+    step: int
+    evaluation: _Played
 
 
 @dataclass(frozen=True)
