@@ -57,6 +57,38 @@ with listening():
 """
 
 
+IMPORTING = """
+import sys, time
+from movi.cli import main
+import movi.cli
+def begin(chosen):
+    import lasting
+    time.sleep(60)
+movi.cli.perform = begin
+sys.exit(main(["doctor"]))
+"""
+LASTING = """
+import pathlib, time
+print("busy", flush=True)
+end = time.monotonic() + 1.0
+while time.monotonic() < end:
+    sum(range(1000))
+pathlib.Path("imported").touch()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_module_that_is_being_imported_is_imported_to_its_end(number, tmp_path):
+    (tmp_path / "lasting.py").write_text(LASTING)
+    code = f"import sys; sys.path.append({str(tmp_path)!r})\n{IMPORTING}"
+    process = start(["-c", code], tmp_path)
+    assert process.stdout.readline() == "busy\n"
+    status, said, seconds = end(process, number)
+    assert (status, said) == (128 + number, "movi: interrupted\n")
+    assert seconds < PATIENCE + SLACK
+    assert (tmp_path / "imported").exists()
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_is_heard_while_compiled_code_runs(number, tmp_path):
     process = start(["-c", BUSY], tmp_path)

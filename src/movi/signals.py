@@ -24,7 +24,7 @@ PATIENCE = 5.0
 CHECKPOINT_PATIENCE = 60.0
 """Seconds that a run under way has until it can make a checkpoint."""
 AGAIN = 0.05
-"""Seconds after which a signal is sent again whose exception was lost."""
+"""Seconds after which a signal is sent again that could not be raised, or was lost."""
 
 
 class _Listener:
@@ -94,10 +94,19 @@ def handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[Non
 
 
 def _interrupt(number: int, frame: FrameType | None) -> None:
-    del frame
+    if _importing(frame):
+        threading.Timer(AGAIN, _listener.again, (number,)).start()
+        return
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise Interrupted("interrupted", number)
+
+
+def _importing(frame: FrameType | None) -> bool:
+    """Whether a module is being imported: an exception amid a compiled one's set-up aborts."""
+    while frame is not None and not frame.f_code.co_filename.startswith("<frozen importlib"):
+        frame = frame.f_back
+    return frame is not None
 
 
 def _hook(listener: _Listener, otherwise: Callable[[Any], Any]) -> Callable[[Any], None]:
