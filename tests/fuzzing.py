@@ -105,7 +105,9 @@ def changed_tree(data, rng):
         elif what < 0.3:
             place[last] = deep(rng)
         elif what < 0.4 and isinstance(place[last], int | float):
-            place[last] = place[last] * rng.choice([-1, 2, 10**12, 1e-300]) + rng.choice([0, 1])
+            large = abs(place[last]) > 1e300  # an integer that no float holds
+            factor = rng.choice([-1, 2, 10**12, 0 if large else 1e-300])
+            place[last] = place[last] * factor + rng.choice([0, 1])
         else:
             place[last] = odd(rng)
         if not isinstance(data, dict | list):
