@@ -64,7 +64,11 @@ def answer(evidence: Evidence) -> str:
         return text
     word = {True: "Yes", False: "No, it harms", None: "Not decided"}
     decided = claims.momentum_helps(evidence).confirmed
-    return f"**{word[decided]}**, on MinAtar at 1,000,000 steps: on average over the games, {seen}."
+    found = {} if contrast.comparison is None else contrast.comparison.games
+    worse = ", ".join(game for game, own in found.items() if own.high is not None and own.high < 0)
+    but = f" On some it harms: {worse}." if worse else ""
+    where = "on MinAtar at 1,000,000 steps: on average over the games"
+    return f"**{word[decided]}**, {where}, {seen}.{but}"
 
 
 def _gain(contrast: Contrast) -> str:
