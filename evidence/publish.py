@@ -20,6 +20,7 @@ from movi.files import write_aside
 from movi.reports.deep.results import BASELINE, MOMENTUM
 from movi.reports.drawing.bars import bracketed
 from movi.reports.drawing.figure import Picture
+from movi.reports.drawing.numbers import percent, short
 from movi.reports.evidence import claims
 from movi.reports.evidence.findings import everything
 from movi.reports.evidence.gathered import Contrast, Evidence, gather
@@ -34,6 +35,8 @@ FIGURES = HERE / "figures"
 PAGES = (HERE.parent / "docs" / "evidence.md", HERE.parent / "README.md")
 WATCHED, SEEDS = ("Asterix", "Breakout"), 3
 """What evidence/alongside.py is run on, as the plan says."""
+MUJOCO, SAC = (("Hopper-v5", 2), ("HalfCheetah-v5", 2)), ("Gymnasium", "sac")
+"""What evidence/peer.py is run on and with how many seeds, as the plan says; our runs of it."""
 FORMATS = ("png", "svg", "csv")
 SCALE = 1.5
 """Pixels of a committed PNG by point of the figure: every version of it stays in the history."""
@@ -127,11 +130,32 @@ def alongside(evidence: Evidence) -> str:
             share = ours / theirs.score - 1
             row["measured alongside, by seed"] = ", ".join(f"{one:.3g}" for one in scores)
             row["mean"] = f"{ours:.3g}"
-            row["difference"] = f"{share:+.0%}".replace("-", "−").replace("%", " %")
-            row["explained by the measurement"] = "yes" if abs(share) <= 0.25 else "no"
+            row["difference"] = percent(share)
+            row["explained by the measurement"] = "yes" if abs(share) <= claims.SAME else "no"
         rows.append(row)
     columns = max(rows, key=len)
     return _table([{name: row.get(name, "") for name in columns} for row in rows])
+
+
+def peer(evidence: Evidence) -> str:
+    """SAC on MuJoCo beside stable-baselines3's: the greedy scores at the ends, seed by seed."""
+    rows = []
+    for env, seeds in MUJOCO:
+        cell, _, _ = evidence.counted(env, "sac", "training", SAC)
+        ours = () if cell is None else cell.evaluations
+        files = sorted((HERE / "peers" / env).glob("seed-*.json"))
+        theirs = [json.loads(file.read_text())["rows"][-1]["mean"] for file in files]
+        difference = ""
+        if len(ours) == len(theirs) == seeds:
+            difference = percent(sum(ours) / sum(theirs) - 1)
+        columns = [_by_seed(own, seeds) for own in (ours, theirs)]
+        names = "environment", "SAC, by seed", "stable-baselines3, by seed", "difference of means"
+        rows.append(dict(zip(names, (env, *columns, difference))))
+    return _table(rows)
+
+
+def _by_seed(scores: Sequence[float], seeds: int) -> str:
+    return ", ".join(map(short, scores)) if scores else f"0 of {seeds} runs"
 
 
 def last_games(rows: Sequence[Mapping[str, Any]]) -> float:
@@ -153,6 +177,7 @@ BLOCKS: Mapping[str, Callable[[Evidence], str]] = {
     "games": games,
     "published": published,
     "alongside": alongside,
+    "peer": peer,
     "progress": progress,
 }
 

@@ -8,9 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from movi.agents.algorithms import SAC
 from movi.reports.drawing.figure import table_of
 from movi.reports.evidence.sections import drawn
 from movi.runs.finding import find_runs
+from movi.runs.matrix import read_sweep_file
 
 REPOSITORY = Path(__file__).parents[1]
 RUNS = REPOSITORY / "evidence" / "runs" / "1-momentum" / "runs"
@@ -27,6 +29,7 @@ def _script(name):
 
 
 publish, collect, alongside = _script("publish"), _script("collect"), _script("alongside")
+peer = _script("peer")
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +77,31 @@ def test_games_alongside_carry_what_made_them():
             )
             assert record["versions"]["jax"]
             assert [row["step"] for row in record["rows"]] == list(range(50_000, 1_000_001, 50_000))
+
+
+def test_the_peer_has_the_settings_steps_and_evaluations_of_our_runs():
+    cells = read_sweep_file(publish.HERE / "9-mujoco.toml").cells
+    assert {cell.env: len(cell.seeds) for cell in cells} == dict(publish.MUJOCO)
+    config, own = cells[0].config_of(0), peer.SETTINGS
+    assert (config.steps, config.evaluate_every) == (peer.STEPS, peer.EVERY)
+    assert config.evaluate_episodes == config.evaluation_episodes == peer.EPISODES
+    assert (config.learning_rate, config.gamma) == (own["learning_rate"], own["gamma"])
+    assert (config.replay_capacity, config.batch_size) == (own["buffer_size"], own["batch_size"])
+    assert (config.learning_starts, config.epsilon_warmup) == (own["learning_starts"],) * 2
+    assert list(config.hidden) == own["policy_kwargs"]["net_arch"]
+    assert config.update_period == own["train_freq"] == own["gradient_steps"] == 1
+    assert own["tau"] == SAC().polyak
+
+
+def test_the_peers_runs_carry_what_made_them():
+    for file in (publish.HERE / "peers").glob("*/*.json"):
+        record = json.loads(file.read_text())
+        assert (record["env"], f"seed-{record['seed']}") == (file.parent.name, file.stem)
+        assert record["settings"] == peer.SETTINGS
+        assert set(peer.PACKAGES) <= set(record["versions"])
+        steps = list(range(peer.EVERY, peer.STEPS + 1, peer.EVERY))
+        assert [row["step"] for row in record["rows"]] == steps
+        assert all(np.mean(row["returns"]) == pytest.approx(row["mean"]) for row in record["rows"])
 
 
 def areas(game, label, file, column):

@@ -17,12 +17,17 @@ from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, Group
 from movi.reports.verdict import Finding, Verdict
 from movi.runs.files import read_metrics
 
+DECOUPLED = "momentum-dqn β=0"
 CONTRASTS = (
     ("munchausen-dqn", BASELINE, "Munchausen-DQN over DQN"),
     ("momentum-munchausen-dqn", BASELINE, "Momentum-Munchausen-DQN over DQN"),
     ("momentum-munchausen-dqn", "munchausen-dqn", "Momentum-Munchausen-DQN over Munchausen-DQN"),
     ("deep-sql (printed)", BASELINE, "Deep SQL with the printed sign over DQN"),
     ("deep-dpp η=10", BASELINE, "Deep DPP with η = 10 over DQN"),
+    (DECOUPLED, BASELINE, "Momentum-DQN with β = 0 (decoupled, no average) over DQN"),
+    (MOMENTUM, DECOUPLED, "Momentum-DQN over Momentum-DQN with β = 0 (what the average adds)"),
+    ("double-dqn", BASELINE, "Double DQN over DQN"),
+    (MOMENTUM, "double-dqn", "Momentum-DQN over Double DQN"),
     ("c51", BASELINE, "C51 over DQN"),
     ("momentum-c51", "c51", "Momentum-C51 over C51"),
     ("momentum-c51", MOMENTUM, "Momentum-C51 over Momentum-DQN"),
