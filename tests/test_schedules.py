@@ -146,6 +146,13 @@ def test_no_counter_is_rounded_to_float32(schedule, before, after):
     assert float(compiled(jnp.int32(2**24 + 1))) == np.float32(after)
 
 
+@pytest.mark.parametrize("schedule", [Mean(), RateUpdates(1), Constant(1 - 2.0**-40)], ids=repr)
+def test_no_share_is_rounded_up_to_one(schedule):
+    """k/(k + 1) of two thousand million is nearer to 1 than to any other number of 32 bits."""
+    assert float(jax.jit(schedule)(jnp.int32(2**31 - 1))) == 1 - 2.0**-24
+    assert schedule(2**80) <= 1 - 2.0**-53
+
+
 @pytest.mark.parametrize(
     ("make", "name", "value"),
     [

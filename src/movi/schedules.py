@@ -41,6 +41,18 @@ def _clip(x: Step, low: int, high: int) -> Step:
     return jnp.clip(x, low, high)
 
 
+def _below_one(x: Value) -> Value:
+    """A share below 1, held there where its precision would round it up to 1."""
+    if isinstance(x, float):
+        return min(x, 1 - np.finfo(float).epsneg)
+    most = 1 - np.finfo(x.dtype).epsneg
+    if isinstance(x, np.ndarray | np.floating):
+        return np.minimum(x, most)
+    import jax.numpy as jnp
+
+    return jnp.minimum(x, most)
+
+
 def _positive(name: str, value: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise UserError(f"{name}: {value!r}, expected an integer of at least 1")
@@ -52,7 +64,7 @@ class Mean:
 
     def __call__(self, step: Step) -> Value:
         """k / (k + 1)."""
-        return step / (step + 1.0)  # in floating point: step + 1 may overflow an int32
+        return _below_one(step / (step + 1.0))  # step + 1 may overflow an int32
 
 
 @dataclass(frozen=True)
@@ -94,7 +106,7 @@ class RateUpdates:
     def __call__(self, step: Step) -> Value:
         """⌊k/κ⌋ / (⌊k/κ⌋ + 1)."""
         n = step // self.kappa
-        return n / (n + 1.0)
+        return _below_one(n / (n + 1.0))
 
 
 @dataclass(frozen=True)
@@ -110,7 +122,7 @@ class Constant:
 
     def __call__(self, step: Step) -> Value:
         """β, whatever the step."""
-        return self.beta + 0.0 * step
+        return _below_one(self.beta + 0.0 * step)
 
 
 @dataclass(frozen=True)
