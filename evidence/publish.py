@@ -17,17 +17,19 @@ from pathlib import Path
 from typing import Any
 
 from movi.files import write_aside
+from movi.reports.deep.naming import game_of, pretty
 from movi.reports.deep.results import BASELINE, MOMENTUM
 from movi.reports.drawing.bars import bracketed
 from movi.reports.drawing.figure import Picture
 from movi.reports.drawing.numbers import percent, short
 from movi.reports.evidence import claims
-from movi.reports.evidence.findings import everything
+from movi.reports.evidence.findings import DECOUPLED, DOUBLE, everything
 from movi.reports.evidence.gathered import Contrast, Evidence, gather
 from movi.reports.evidence.plan import read_plan
 from movi.reports.evidence.sections import drawn, progress_rows, published_rows
 from movi.reports.statistics import Estimate
 from movi.reports.verdict import Finding
+from movi.runs.files import read_metrics
 from movi.runs.finding import find_runs
 
 HERE = Path(__file__).parent
@@ -137,6 +139,32 @@ def alongside(evidence: Evidence) -> str:
     return _table([{name: row.get(name, "") for name in columns} for row in rows])
 
 
+def values(evidence: Evidence) -> str:
+    """The largest mean of Q on minibatches in an iteration, and the best score, over seeds."""
+    rows = []
+    for game in evidence.contrast(MOMENTUM, BASELINE).games:
+        dqn, _, _ = evidence.counted(game, BASELINE)
+        best = "" if dqn is None else short(float(dqn.scores.max(1).mean()))
+        row = {"game": game, "best greedy score of DQN": best}
+        for label in (BASELINE, DOUBLE, DECOUPLED, MOMENTUM):
+            cell, ended, planned = evidence.counted(game, label)
+            whole = cell is not None and ended == planned
+            name = f"Q of {pretty(label, label.split()[0])}"
+            row[name] = _largest(evidence, game, label) if whole else ""
+        rows.append(row)
+    return _table(rows)
+
+
+def _largest(evidence: Evidence, game: str, label: str) -> str:
+    results = evidence.by("training")
+    own = [
+        max(row["mean_q"] or 0.0 for row in read_metrics(run.path))
+        for run in (() if results is None else results.runs)
+        if (game_of(run.config.env), run.label) == (game, label)
+    ]
+    return short(sum(own) / len(own))
+
+
 def peer(evidence: Evidence) -> str:
     """SAC on MuJoCo beside stable-baselines3's: the greedy scores at the ends, seed by seed."""
     rows = []
@@ -178,6 +206,7 @@ BLOCKS: Mapping[str, Callable[[Evidence], str]] = {
     "published": published,
     "alongside": alongside,
     "peer": peer,
+    "values": values,
     "progress": progress,
 }
 

@@ -216,6 +216,22 @@ def test_ours_beside_published_is_what_the_evaluations_at_the_ends_say():
     assert checked >= 1
 
 
+def test_the_largest_values_are_those_of_the_metrics():
+    head, _, *rows = block(publish.PAGES[0], "values").splitlines()
+    names = [name.strip() for name in head.split("|")]
+    assert len(rows) == 5
+    for row in rows:
+        cells = dict(zip(names, (cell.strip() for cell in row.split("|"))))
+        for label, name in (("dqn", "DQN"), ("momentum-dqn", "Momentum-DQN")):
+            largest = []
+            for seed in range(3):
+                run = RUNS / f"MinAtar-{cells['game']}" / label / f"seed-{seed}"
+                lines = (run / "metrics.jsonl").read_text().splitlines()
+                largest.append(max(json.loads(line)["mean_q"] for line in lines))
+            said = float(cells[f"Q of {name}"].replace(",", ""))
+            assert said == pytest.approx(np.mean(largest), rel=1e-3)
+
+
 def test_no_share_of_these_runs_stands_outside_of_the_markers():
     for page in publish.PAGES:
         text = publish.MARKED.sub("", page.read_text(encoding="utf-8"))

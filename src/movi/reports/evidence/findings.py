@@ -17,7 +17,7 @@ from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, Group
 from movi.reports.verdict import Finding, Verdict
 from movi.runs.files import read_metrics
 
-DECOUPLED = "momentum-dqn β=0"
+DECOUPLED, DOUBLE = "momentum-dqn β=0", "double-dqn"
 CONTRASTS = (
     ("munchausen-dqn", BASELINE, "Munchausen-DQN over DQN"),
     ("momentum-munchausen-dqn", BASELINE, "Momentum-Munchausen-DQN over DQN"),
@@ -26,8 +26,8 @@ CONTRASTS = (
     ("deep-dpp η=10", BASELINE, "Deep DPP with η = 10 over DQN"),
     (DECOUPLED, BASELINE, "Momentum-DQN with β = 0 (decoupled, no average) over DQN"),
     (MOMENTUM, DECOUPLED, "Momentum-DQN over Momentum-DQN with β = 0 (what the average adds)"),
-    ("double-dqn", BASELINE, "Double DQN over DQN"),
-    (MOMENTUM, "double-dqn", "Momentum-DQN over Double DQN"),
+    (DOUBLE, BASELINE, "Double DQN over DQN"),
+    (MOMENTUM, DOUBLE, "Momentum-DQN over Double DQN"),
     ("c51", BASELINE, "C51 over DQN"),
     ("momentum-c51", "c51", "Momentum-C51 over C51"),
     ("momentum-c51", MOMENTUM, "Momentum-C51 over Momentum-DQN"),
