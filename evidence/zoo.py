@@ -2,25 +2,32 @@
 
 The agents of seed 0 that evidence/collect.py has copied, of the algorithms below; only the network
 that acts is kept. What was copied for this is removed from evidence/runs: an agent is kept once.
+Each plays 500 episodes for its card: some agents get stuck in one game of thirty, and a run's own
+100 may miss that.
 """
 
 import json
 import math
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 from movi.agents.agent import AGENT_FILE, Agent, load, save
 from movi.agents.registry import title_of
+from movi.envs.make import make_environment
 from movi.files import write_aside
 from movi.reports.evidence.plan import Plan, read_plan
 from movi.runs.files import EVALUATION, VERSIONS, EvaluationFile, VersionsFile, read_if_there
 from movi.runs.finding import Run, find_runs
+from movi.training.evaluation import Evaluation, evaluate
 
 HERE = Path(__file__).parent
 ZOO = HERE.parent / "zoo"
 LABELS = ("dqn", "momentum-dqn", "munchausen-dqn")
 LICENCE = "Apache-2.0"
+EPISODES, TOGETHER, SEED = 500, 50, 1
+"""Of the evaluation for a card; the seed is not that of the run's own evaluations."""
 NORMAL = 1.96
 """Standard errors on either side of a mean that a normal interval of 95 % has."""
 PROTOCOL = (
@@ -47,12 +54,33 @@ def acting(agent: Agent) -> Agent:
     )
 
 
-def card_of(run: Run, agent: Agent, commit: str) -> dict[str, Any]:
-    """What a reader must know of an agent."""
-    config = run.config
-    played: EvaluationFile = read_if_there(run.path, EVALUATION, EvaluationFile)
-    versions: VersionsFile = read_if_there(run.path, VERSIONS, VersionsFile)
+def play(agent: Agent, env: str, epsilon: float) -> Evaluation:
+    """What an agent scores."""
+    with closing(make_environment(env, TOGETHER)) as environment:
+        return evaluate(agent, environment, EPISODES, epsilon=epsilon, seed=SEED)
+
+
+def scored(card: Mapping[str, Any], played: Evaluation) -> dict[str, Any]:
+    """A card with the score of these episodes."""
     half = NORMAL * played.std / math.sqrt(len(played.returns) - 1)
+    place = f"zoo/{place_of(card['env'], card['algorithm'])}"
+    return {
+        **card,
+        "score": played.mean,
+        "deviation": played.std,
+        "interval": [played.mean - half, played.mean + half],
+        "episodes": len(played.returns),
+        "evaluation": (
+            f"movi evaluate {place} --episodes {EPISODES} --num-envs {TOGETHER} --seed {SEED}"
+        ),
+    }
+
+
+def card_of(run: Run, agent: Agent, commit: str) -> dict[str, Any]:
+    """What a reader must know of an agent, but its score."""
+    config = run.config
+    ended: EvaluationFile = read_if_there(run.path, EVALUATION, EvaluationFile)
+    versions: VersionsFile = read_if_there(run.path, VERSIONS, VersionsFile)
     return {
         "env": config.env,
         "algorithm": config.algorithm,
@@ -65,10 +93,7 @@ def card_of(run: Run, agent: Agent, commit: str) -> dict[str, Any]:
         ),
         "commit": commit,
         "versions": versions.since[-1].versions,
-        "score": played.mean,
-        "deviation": played.std,
-        "interval": [played.mean - half, played.mean + half],
-        "episodes": len(played.returns),
+        "at_the_end": ended.mean,
         "epsilon": config.evaluation_epsilon,
         "networks": sorted(agent.params),
         "licence": LICENCE,
@@ -80,7 +105,8 @@ def written(card: Mapping[str, Any]) -> str:
     place = f"zoo/{place_of(card['env'], card['algorithm'])}"
     rows = {
         "score": f"{interval(card)}: mean raw return of {card['episodes']} episodes with ε = "
-        f"{card['epsilon']:g}, and its normal interval of 95 % over these episodes",
+        f"{card['epsilon']:g}, and its normal interval of 95 % over these episodes "
+        f"(`{card['evaluation']}`); the run's own evaluation at its end: {card['at_the_end']:.2f}",
         "steps": f"{card['steps']:,} agent steps, seed {card['seed']}",
         "protocol": card["protocol"],
         "command": f"`{card['command']}`",
@@ -127,7 +153,8 @@ def fill(plan: Plan, folder: Path, zoo: Path) -> list[Path]:
         if not known or run.label not in LABELS or not file.exists():
             continue
         agent = acting(load(file))
-        card = card_of(run, agent, plan.commits[name])
+        played = play(agent, run.config.env, run.config.evaluation_epsilon)
+        card = scored(card_of(run, agent, plan.commits[name]), played)
         place = zoo / place_of(run.config.env, run.label)
         place.mkdir(parents=True, exist_ok=True)
         save(agent, place / AGENT_FILE)
@@ -144,9 +171,9 @@ def index(zoo: Path) -> str:
         "# Trained agents",
         "",
         "Agents of seed 0 of the runs in [evidence](../evidence/PLAN.md), 1,000,000 steps each by",
-        "the preset `minatar-published`. The score is the mean raw return of 100 greedy episodes,",
-        "with its 95 % interval. Each has a card: protocol, command, commit, versions, licence.",
-        "Made by `python evidence/zoo.py`.",
+        f"the preset `minatar-published`. The score is the mean raw return of {EPISODES} greedy",
+        "episodes, with its 95 % interval. Each has a card: protocol, command, commit, versions,",
+        "licence. Made by `python evidence/zoo.py`.",
         "",
         "| environment | algorithm | score | at play |",
         "|---|---|---|---|",
