@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import movi
-from movi.cli import COMMANDS
+from movi.cli import COMMANDS, main
 from movi.runs.files import holds_run, read_config, read_status
 from movi.signals import PATIENCE
 from tests.test_trust import write_agent
@@ -87,6 +87,37 @@ def test_a_module_that_is_being_imported_is_imported_to_its_end(number, tmp_path
     assert (status, said) == (128 + number, "movi: interrupted\n")
     assert seconds < PATIENCE + SLACK
     assert (tmp_path / "imported").exists()
+
+
+WRAPPING = """
+import sys, time
+from movi.cli import main
+import movi.cli
+def begin(chosen):
+    print("busy", flush=True)
+    try:
+        time.sleep(60)
+    except BaseException:
+        raise RuntimeError("Unable to initialize backend 'cpu'") from None  # as JAX does
+movi.cli.perform = begin
+sys.exit(main(["doctor"]))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_what_a_library_makes_of_an_interruption_is_still_one(number, tmp_path):
+    process = start(["-c", WRAPPING], tmp_path)
+    assert process.stdout.readline() == "busy\n"
+    assert end(process, number)[:2] == (128 + number, "movi: interrupted\n")
+
+
+def test_an_error_without_a_signal_is_no_interruption(monkeypatch):
+    def fail(chosen):
+        raise RuntimeError("ours")
+
+    monkeypatch.setattr("movi.cli.perform", fail)
+    with pytest.raises(RuntimeError, match="ours"):
+        main(["doctor"])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

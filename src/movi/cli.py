@@ -17,7 +17,7 @@ from movi.errors import (
     needing_agents,
     one_line,
 )
-from movi.signals import listening
+from movi.signals import listening, raised
 from movi.version import __version__
 
 # Each command is a frozen dataclass with a docstring, documented fields and `execute()`; it is
@@ -158,6 +158,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         return _end(f"{named}{error.strerror or error}", 2)
     except MemoryError:
         return _end(f"{words}: not enough memory", 2)
+    except Exception:
+        if (number := raised()) is None:
+            raise
+        return _end("interrupted", 128 + number)
     return 0
 
 

@@ -33,6 +33,7 @@ class _Listener:
     def __init__(self) -> None:
         self.heard, self.over = threading.Event(), threading.Event()
         self.patience = PATIENCE
+        self.raised: int | None = None
 
     def again(self, number: int) -> None:
         """Sends a signal once more, unless the command has ended."""
@@ -46,6 +47,15 @@ _listener = _Listener()
 def heard() -> None:
     """The command has noticed a signal, and ends as soon as its work is safe."""
     _listener.heard.set()
+
+
+def raised() -> int | None:
+    """The number of the signal that was raised as an exception in the last command, if any was.
+
+    Whatever else comes out of the command then is its aftermath: compiled code that calls Python
+    turns every exception into one of its own.
+    """
+    return _listener.raised
 
 
 def allow_checkpoint() -> None:
@@ -97,6 +107,7 @@ def _interrupt(number: int, frame: FrameType | None) -> None:
     if _importing(frame):
         threading.Timer(AGAIN, _listener.again, (number,)).start()
         return
+    _listener.raised = number
     if number == signal.SIGINT:
         raise KeyboardInterrupt
     raise Interrupted("interrupted", number)
