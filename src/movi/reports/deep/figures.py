@@ -186,4 +186,5 @@ def influence_of_beta(results: Results) -> PanelsFigure | None:
     by_beta = sorted(momentum, key=lambda s: (s.beta is not None, s.beta or 0.0))
     if not others:
         return None
-    return _learning_curves(results, "beta", "Influence of β", games, [*baseline, *by_beta])
+    title = "Influence of β" + (f": {games[0]}" if len(games) == 1 else "")
+    return _learning_curves(results, "beta", title, games, [*baseline, *by_beta])
