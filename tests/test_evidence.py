@@ -45,6 +45,8 @@ def test_every_committed_run_names_its_processor_and_every_matrix_its_commit():
         runs = matrix / "runs"
         there = {str(file.parent.relative_to(runs)) for file in runs.glob("*/*/*/status.json")}
         assert set(made_on) == there, matrix.name
+        command = json.loads((matrix / "sweep.json").read_text())["command"]
+        assert command == f"movi sweep evidence/{matrix.name}.toml"
         assert re.fullmatch("[0-9a-f]{40}", publish.read_plan(publish.HERE).commits[matrix.name])
 
 
