@@ -13,7 +13,7 @@ from movi.envs.make import make_environment
 from movi.errors import UserError
 from movi.runs.config import Config
 from movi.runs.files import read_evaluations
-from movi.training.evaluation import evaluate
+from movi.training.evaluation import AT_ONCE, evaluate
 from movi.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, vector
 from tests.training.test_kills import TINY
@@ -93,3 +93,28 @@ def test_seeds_in_one_program_have_each_their_own(tmp_path):
 def test_an_environment_of_ones_own_needs_a_way_to_make_more_of_them():
     with pytest.raises(UserError, match=r"evaluate_every: .*make_environment"):
         train(HOST, environment=vector([lambda: OneState(5, True)]))
+
+
+class Stepped:
+    """Environments that can only be stepped."""
+
+    def __init__(self, hosted):
+        self.spaces, self.num_envs = hosted.spaces, hosted.num_envs
+        self.reset, self.step = hosted.reset, hosted.step
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 0.3])
+@pytest.mark.parametrize(
+    ("algorithm", "env", "episodes"),
+    [("dqn", "MinAtar/Breakout", 61), ("sac", "gymnax/MountainCarContinuous-v0", 4)],
+)
+def test_a_compiled_evaluation_plays_what_steps_do(algorithm, env, episodes, epsilon, tmp_path):
+    """More episodes than games, in several chunks; actions of both are equal but for rounding."""
+    environment = HostedEnvironment(make_gymnax(env), 3)
+    train(Config(algorithm, env, **{**SHORT, "network": "auto", "steps": 40}), tmp_path)
+    agent = load(tmp_path)
+    found = evaluate(agent, environment, episodes, epsilon=epsilon, seed=5)
+    expected = evaluate(agent, Stepped(environment), episodes, epsilon=epsilon, seed=5)
+    assert found.lengths == expected.lengths
+    np.testing.assert_allclose(found.returns, expected.returns, rtol=1e-4)
+    assert sum(found.lengths) > 3 * AT_ONCE

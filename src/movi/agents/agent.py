@@ -105,10 +105,7 @@ class Agent:
         return values[0] if single else values
 
     def distribution(self, observation: Any, name: str | None = None) -> np.ndarray:
-        """The values [A, …] of one observation as the network has them, or [n, A, …] of n of them.
-
-        Probabilities of atoms, or quantiles; of a network of numbers the same as ``values``.
-        """
+        """The values as the network has them, [A, …] or [n, A, …]: of atoms, quantiles, numbers."""
         self._check_values("distribution")
         single, batch = self._batch(observation)
         name = self.acts_on if name is None else name
@@ -124,17 +121,20 @@ class Agent:
         best ones are taken.
         """
         single, batch = self._batch(observation)
-        policy = _policy_of(self.policy, tuple(self.networks.items()))
         if key is not None and not isinstance(key, jax.Array):
             key = jax.random.key(key)
-        actions = np.asarray(policy(self.params, batch, key))
+        actions = np.asarray(self.acting(self.params, batch, key))
         return actions[0] if single else actions
 
-    def act(self, observation: Any, key: Any = None) -> Any:
-        """The environment's own action for one observation, or for n of them (an array).
+    @property
+    def acting(self) -> Any:
+        """The policy, compiled: ``acting(params, observations, key)``, for compiled loops too."""
+        return _policy_of(self.policy, tuple(self.networks.items()))
 
-        A discrete action is an int. With a key, an integer or JAX's, it is drawn from a policy that
-        is random; without, it is the best one, such as the mean.
+    def act(self, observation: Any, key: Any = None) -> Any:
+        """The environment's own action, an int where discrete, or those of n observations.
+
+        With a key it is drawn from a policy that is random; without, the best one, the mean, say.
         """
         actions = self.spaces.own(self.actions(observation, key))
         return int(actions) if actions.ndim == 0 else actions

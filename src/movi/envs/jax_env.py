@@ -14,6 +14,7 @@ from movi.spaces import Spaces
 from movi.trees import arrays_of, tree_of
 
 State = Any
+Act = Callable[[Any, Any, Any], Any]
 
 
 class JaxOutcome(NamedTuple):
@@ -43,6 +44,14 @@ class JaxEnvironment(NamedTuple):
     step is a decision. The state's dtypes and shapes never change."""
 
 
+class Rewards(NamedTuple):
+    """What T steps of n environments gave, each [T, n]; all of them were decisions."""
+
+    reward: Any
+    terminated: Any
+    truncated: Any
+
+
 def env_keys(seeds: Sequence[int]) -> Array:
     """A key for each environment."""
     return jax.vmap(jax.random.key)(np.array([int(seed) for seed in seeds], np.uint32))
@@ -70,6 +79,7 @@ class HostedEnvironment:
 
     def __init__(self, environment: JaxEnvironment, num_envs: int = 1) -> None:
         self.spaces, self.num_envs = environment.spaces, num_envs
+        self._environment = environment
         self._reset, self._step = compiled(environment)
         self._valid = np.ones(num_envs, bool)
         self._count = 0
@@ -104,6 +114,21 @@ class HostedEnvironment:
             truncated=np.asarray(outcome.truncated),
             valid=self._valid,
         )
+
+    def play(self, act: Act, given: Any, per_step: Any) -> Rewards:
+        """Many steps in one compiled loop, by actions ``act(given, observations, x)``.
+
+        Args:
+          act: a pure function; one that stays the same object is compiled once.
+          given: what it needs at every step, such as parameters.
+          per_step: what it needs at one step x: arrays with a leading axis of T steps.
+        """
+        (self._states, observation), rewards = compiled_play(self._environment, act)(
+            self._keys, np.int32(self._count + 1), self._states, self._observation, given, per_step
+        )
+        self._observation = np.asarray(observation)
+        self._count += len(rewards.reward)
+        return Rewards(*map(np.asarray, rewards))
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """The environments' states, which are arrays."""
@@ -143,3 +168,25 @@ def compiled(environment: JaxEnvironment) -> tuple[Callable[..., Any], Callable[
         )
     )
     return reset, step
+
+
+@shared
+def compiled_play(environment: JaxEnvironment, act: Act) -> Callable[..., Any]:
+    """``play(keys, first, states, observations, given, per_step)``: steps number ``first`` on."""
+
+    def play(
+        keys: Array, first: Array, states: State, observations: Array, given: Any, per_step: Any
+    ) -> Any:
+        def one(carry: tuple[Array, State, Array], x: Any) -> Any:
+            count, states, observations = carry
+            actions = act(given, observations, x).astype(environment.spaces.action.dtype)
+            states, outcome = step_all(environment, step_keys(keys, count), states, actions)
+            rewards = Rewards(outcome.reward, outcome.terminated, outcome.truncated)
+            return (count + 1, states, outcome.observation), rewards
+
+        (_, states, observations), rewards = jax.lax.scan(
+            one, (first, states, observations), per_step
+        )
+        return (states, observations), rewards
+
+    return jax.jit(play)

@@ -1,17 +1,30 @@
 """Evaluation: whole episodes, raw returns, a policy that is greedy but for a small ε."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
-from typing import NamedTuple
+from itertools import count
+from typing import Any, NamedTuple
 
+import jax
 import numpy as np
 
 from movi.agents.agent import Agent
-from movi.agents.exploration import drawn, epsilon_greedy
+from movi.agents.exploration import Exploration, drawn, epsilon_greedy
+from movi.compilation import shared
 from movi.envs.interface import Environment
+from movi.envs.jax_env import HostedEnvironment
 from movi.training.draws import env_seeds
 
 EVALUATION = 1  # the purpose of the seeds: never those of training
+AT_ONCE = 100  # steps that a compiled loop plays before somebody looks whether all have ended
+
+
+class _Step(NamedTuple):
+    """What counts of one step of n environments, each [n]."""
+
+    reward: np.ndarray
+    ended: np.ndarray
+    valid: np.ndarray
 
 
 class Evaluation(NamedTuple):
@@ -72,16 +85,54 @@ def evaluate(
     played: list[list[tuple[float, int]]] = [[] for _ in range(n)]
     total, length = np.zeros(n), np.zeros(n, int)
     observation = environment.reset(seeds[:n])
+    explorations = (drawn(rng, n, epsilon, environment.spaces) for _ in count())
+    if isinstance(environment, HostedEnvironment):
+        steps = _compiled_steps(agent, environment, explorations)
+    else:
+        steps = _steps(agent, environment, explorations, observation)
     while any(len(played[i]) < share[i] for i in range(n)):
-        exploration = drawn(rng, n, epsilon, environment.spaces)
-        outcome = environment.step(epsilon_greedy(exploration, partial(agent.actions, observation)))
-        observation = outcome.observation
-        total += outcome.reward * outcome.valid
-        length += outcome.valid
-        for i in np.flatnonzero(outcome.terminated | outcome.truncated):
+        step = next(steps)
+        total += step.reward * step.valid
+        length += step.valid
+        for i in np.flatnonzero(step.ended):
             if len(played[i]) < share[i]:
                 played[i].append((float(total[i]), int(length[i])))
             total[i], length[i] = 0, 0
         on_step(sum(map(len, played)))
     ended = [episode for episodes_of_one in played for episode in episodes_of_one]
     return Evaluation([score for score, _ in ended], [steps for _, steps in ended])
+
+
+def _steps(
+    agent: Agent,
+    environment: Environment,
+    explorations: Iterator[Exploration[np.ndarray]],
+    observation: np.ndarray,
+) -> Iterator[_Step]:
+    """The steps of an episode and those after it, one by one."""
+    for exploration in explorations:
+        outcome = environment.step(epsilon_greedy(exploration, partial(agent.actions, observation)))
+        observation = outcome.observation
+        yield _Step(outcome.reward, outcome.terminated | outcome.truncated, outcome.valid)
+
+
+def _compiled_steps(
+    agent: Agent,
+    environment: HostedEnvironment,
+    explorations: Iterator[Exploration[np.ndarray]],
+) -> Iterator[_Step]:
+    """The same by a compiled loop, of which some steps after the last that counts are lost."""
+    act, valid = _acting(agent.acting), np.ones(environment.num_envs, bool)
+    while True:
+        chunk = [next(explorations) for _ in range(AT_ONCE)]
+        played = environment.play(act, agent.params, jax.tree.map(lambda *x: np.stack(x), *chunk))
+        for reward, terminated, truncated in zip(*played):
+            yield _Step(reward.astype(float), terminated | truncated, valid)
+
+
+@shared
+def _acting(policy: Callable[..., Any]) -> Callable[..., Any]:
+    """``act(params, observations, exploration)``: ε-greedy actions."""
+    return lambda params, observations, exploration: epsilon_greedy(
+        exploration, lambda: policy(params, observations, None)
+    )
