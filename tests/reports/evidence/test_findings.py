@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from movi.reports.evidence import findings
+from movi.reports.evidence import figures, findings
 from movi.reports.evidence.gathered import Evidence, gather
 from movi.reports.evidence.plan import read_plan
 from movi.reports.verdict import Finding
@@ -108,3 +108,26 @@ def test_the_support_of_c51_was_too_narrow_above_one_percent(folder: Path) -> No
         "At most 2.0 % of the probability of an iteration was beyond it, in 6 runs so far: it was "
         "too narrow."
     )
+
+
+def test_the_figures_of_c51_and_sac_have_their_improvements_above_each_game(folder: Path) -> None:
+    """SAC from −1000 to −500 is +50 % of its area; C51 is at 4 and Momentum-C51 4 above it."""
+    empty = evidence_in(folder)
+    assert figures.in_c51(empty) is None
+    assert figures.in_sac(empty, findings.SAC[0]) is None
+    file = folder / "10-distributional.toml"
+    file.write_text(file.read_text().replace('["c51"]', '["c51", "momentum-c51"]'))
+    write_sac(folder, -1000.0, -500.0, -150.0, -190.0)
+    write_matrix(folder, "1-momentum", {"dqn": 0.0})
+    write_matrix(folder, "10-distributional", {"c51": 0.0, "momentum-c51": 4.0})
+    evidence = evidence_in(folder)
+    sac = figures.in_sac(evidence, findings.SAC[0])
+    assert sac is not None
+    assert sac.name == "sac-gymnax-training"
+    assert [panel.title for panel in sac.panels] == ["Pendulum-v1: +50 % [+50 %, +50 %]"]
+    c51 = figures.in_c51(evidence)
+    assert c51 is not None
+    assert [panel.title[:16] for panel in c51.panels] == ["Asterix: +100 % ", "Breakout: +100 %"]
+    assert [style.label for style in c51.styles] == ["C51", "Momentum-C51", "DQN"]
+    assert "improvement in area of Momentum-C51 over C51, mean +100 % [" in c51.subtitle
+    assert figures.in_sac(evidence, findings.SAC[1]) is None

@@ -88,9 +88,11 @@ def _learning_curves(
     )
 
 
-def learning_curves(results: Results, shown: Sequence[Series]) -> PanelsFigure | None:
-    """Some series on every game."""
-    return _learning_curves(results, "curves", TITLES[results.score], results.games, shown)
+def learning_curves(
+    results: Results, shown: Sequence[Series], games: Sequence[str]
+) -> PanelsFigure | None:
+    """Some series on some games."""
+    return _learning_curves(results, "curves", TITLES[results.score], games, shown)
 
 
 def curves(results: Results) -> PanelsFigure | None:

@@ -1,5 +1,6 @@
 """The figures of the evidence page: does it help, on which game, and by how much."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from movi.reports.deep import figures
@@ -8,36 +9,73 @@ from movi.reports.drawing.bars import Bars, BarsFigure, bracketed
 from movi.reports.drawing.intervals import IntervalsFigure, Statistic
 from movi.reports.drawing.panels import PanelsFigure
 from movi.reports.evidence.claims import told
-from movi.reports.evidence.gathered import Contrast, Evidence
+from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, Group
 from movi.runs.finding import Score
 
 
 def does_it_help(evidence: Evidence, score: Score = "greedy") -> PanelsFigure | None:
     """DQN and Momentum-DQN game by game, with the improvement where all runs have ended."""
-    results = evidence.by(score)
-    pair = [] if results is None else [s for s in results.series if s.label in (BASELINE, MOMENTUM)]
-    if results is None or len(pair) < 2:
-        return None
     contrast = evidence.contrast(MOMENTUM, BASELINE, score=score)
-    drawn = figures.learning_curves(results, pair)
+    title = f"Does momentum help? Momentum-DQN and DQN on MinAtar, {score} score"
+    return _curves(evidence, contrast, f"does-it-help-{score}", title)
+
+
+def in_c51(evidence: Evidence) -> PanelsFigure | None:
+    """C51 and Momentum-C51 beside DQN and Momentum-DQN."""
+    contrast = evidence.contrast("momentum-c51", "c51")
+    title = "Momentum in C51 on MinAtar, greedy score"
+    return _curves(evidence, contrast, "c51-greedy", title, beside=(BASELINE, MOMENTUM))
+
+
+def in_sac(evidence: Evidence, group: Group) -> PanelsFigure | None:
+    """SAC and what momentum makes of it."""
+    contrast = evidence.contrast("momentum-sac", "sac", score="training", group=group)
+    name = f"sac-{group[0].lower()}-training"
+    title = f"Momentum in SAC ({group[0]}), training score"
+    return _curves(
+        evidence, contrast, name, title, group=group, beside=("momentum-sac (regularised)",)
+    )
+
+
+def _curves(
+    evidence: Evidence,
+    contrast: Contrast,
+    name: str,
+    title: str,
+    *,
+    group: Group = MAIN,
+    beside: Sequence[str] = (),
+) -> PanelsFigure | None:
+    """Curves of a contrast on its games, with the improvement above each; others beside them."""
+    results = evidence.by(contrast.score, group)
+    labels = (contrast.over, contrast.label, *beside)
+    known = {} if results is None else {series.label: series for series in results.series}
+    if results is None or not {contrast.over, contrast.label} <= known.keys():
+        return None
+    shown = [known[label] for label in labels if label in known]
+    games = [game for game in results.games if game in contrast.games]
+    drawn = figures.learning_curves(results, shown, games)
     if drawn is None:
         return None
-    gains = {} if contrast.comparison is None else contrast.comparison.games
+    found = contrast.comparison
+    gains = {} if found is None else found.games
     panels = tuple(
         replace(panel, title=f"{panel.title}: {bracketed(gains[panel.title])}")
         if panel.title in gains
         else replace(panel, title=f"{panel.title}: not complete")
         for panel in drawn.panels
     )
-    found = contrast.comparison
+    what = "improvement in area"
+    if beside:
+        what += f" of {known[contrast.label].style.label} over {known[contrast.over].style.label}"
     mean = f", mean {bracketed(found.mean)}" if found is not None and len(gains) > 1 else ""
     count = f"{contrast.ended} of {contrast.planned} runs"
     whole = f"{len(contrast.complete)} of {len(contrast.games)} games complete, {count}"
     return replace(
         drawn,
-        name=f"does-it-help-{score}",
-        title=f"Does momentum help? Momentum-DQN and DQN on MinAtar, {score} score",
-        subtitle=f"above each game the improvement in area{mean} ({whole})",
+        name=name,
+        title=title,
+        subtitle=f"above each game the {what}{mean} ({whole})",
         panels=panels,
         note=f"{drawn.note} {told(contrast)} Protocol: {results.protocol}".strip(),
     )

@@ -11,7 +11,7 @@ from movi.reports.drawing.figure import Figure
 from movi.reports.drawing.numbers import percent, short
 from movi.reports.evidence import figures
 from movi.reports.evidence.claims import SAME
-from movi.reports.evidence.findings import beside_published, everything
+from movi.reports.evidence.findings import SAC, beside_published, everything
 from movi.reports.evidence.gathered import Evidence, gather
 from movi.reports.evidence.plan import PLAN_FILE, read_plan
 from movi.reports.sections import Entry, Loaded, PageTable, Section
@@ -54,6 +54,8 @@ def drawn() -> tuple[Callable[[Evidence], Figure | None], ...]:
         partial(figures.improvements, score="training"),
         partial(figures.overall, score="training"),
         figures.beta,
+        figures.in_c51,
+        *(partial(figures.in_sac, group=group) for group in SAC),
     )
 
 
