@@ -40,14 +40,19 @@ def evidence():
 def test_every_committed_run_names_its_processor_and_every_matrix_its_commit():
     matrices = [folder for folder in RUNS.parents[1].iterdir() if folder.is_dir()]
     assert matrices
+    commits = publish.read_plan(publish.HERE).commits
+    for name, commit in commits.items():
+        matrix, _, part = name.partition("/")
+        assert (publish.HERE / "runs" / matrix / "runs" / part).is_dir(), name
+        assert re.fullmatch("[0-9a-f]{40}", commit)
     for matrix in matrices:
+        assert matrix.name in commits
         made_on = json.loads((matrix / collect.PROCESSORS).read_text())
         runs = matrix / "runs"
         there = {str(file.parent.relative_to(runs)) for file in runs.glob("*/*/*/status.json")}
         assert set(made_on) == there, matrix.name
         command = json.loads((matrix / "sweep.json").read_text())["command"]
         assert command == f"movi sweep evidence/{matrix.name}.toml"
-        assert re.fullmatch("[0-9a-f]{40}", publish.read_plan(publish.HERE).commits[matrix.name])
 
 
 def test_games_alongside_are_counted_where_they_end():
