@@ -118,3 +118,24 @@ def test_a_compiled_evaluation_plays_what_steps_do(algorithm, env, episodes, eps
     assert found.lengths == expected.lengths
     np.testing.assert_allclose(found.returns, expected.returns, rtol=1e-4)
     assert sum(found.lengths) > 3 * AT_ONCE
+
+
+def test_an_agent_of_other_observations_is_one_line(tmp_path):
+    train(replace(LOOPS["fused"], steps=40, evaluate_every=0), tmp_path)
+    environment = HostedEnvironment(make_gymnax("gymnax/Acrobot-v1"), 2)
+    with pytest.raises(UserError, match=r"observation: shape \(6,\), expected \(4,\)"):
+        evaluate(load(tmp_path), environment, 2)
+
+
+def test_steps_go_on_where_a_compiled_loop_ended():
+    played, stepped = (HostedEnvironment(make_gymnax("MinAtar/Asterix"), 2) for _ in range(2))
+    actions = np.random.default_rng(0).integers(6, size=(60, 2))
+    for environment in (played, stepped):
+        environment.reset([3, 4])
+    rewards = played.play(lambda given, observations, x: x, None, actions[:50])
+    steps = [stepped.step(action) for action in actions]
+    np.testing.assert_array_equal(rewards.reward, [step.reward for step in steps[:50]])
+    np.testing.assert_array_equal(rewards.terminated, [step.terminated for step in steps[:50]])
+    for action, step in zip(actions[50:], steps[50:]):
+        np.testing.assert_array_equal(played.step(action).observation, step.observation)
+    assert played.snapshot()["count"] == 60

@@ -6,6 +6,7 @@
 Loading executes nothing that the file contains.
 """
 
+import functools
 import json
 import math
 from collections.abc import Collection, Mapping
@@ -105,13 +106,12 @@ class Agent:
         return values[0] if single else values
 
     def distribution(self, observation: Any, name: str | None = None) -> np.ndarray:
-        """The values as the network has them, [A, …] or [n, A, …]: of atoms, quantiles, numbers."""
+        """The values as the network has them, [A, …] or [n, A, …]: probabilities, quantiles, …"""
         self._check_values("distribution")
         single, batch = self._batch(observation)
         name = self.acts_on if name is None else name
-        kind = self.kinds.get(name, NUMBER)
         outputs = self.networks[name].apply({"params": self.params[name]}, batch)
-        values = np.asarray(kind.read(outputs))
+        values = np.asarray(self.kinds.get(name, NUMBER).read(outputs))
         return values[0] if single else values
 
     def actions(self, observation: Any, key: Any = None) -> np.ndarray:
@@ -126,15 +126,16 @@ class Agent:
         actions = np.asarray(self.acting(self.params, batch, key))
         return actions[0] if single else actions
 
-    @property
+    @functools.cached_property
     def acting(self) -> Any:
         """The policy, compiled: ``acting(params, observations, key)``, for compiled loops too."""
         return _policy_of(self.policy, tuple(self.networks.items()))
 
     def act(self, observation: Any, key: Any = None) -> Any:
-        """The environment's own action, an int where discrete, or those of n observations.
+        """The environment's own action for one observation, or for n of them (an array).
 
-        With a key it is drawn from a policy that is random; without, the best one, the mean, say.
+        A discrete action is an int. With a key, an integer or JAX's, it is drawn from a policy that
+        is random; without, it is the best one, such as the mean.
         """
         actions = self.spaces.own(self.actions(observation, key))
         return int(actions) if actions.ndim == 0 else actions

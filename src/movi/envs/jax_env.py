@@ -182,7 +182,7 @@ def compiled_play(environment: JaxEnvironment, act: Act) -> Callable[..., Any]:
             actions = act(given, observations, x).astype(environment.spaces.action.dtype)
             states, outcome = step_all(environment, step_keys(keys, count), states, actions)
             rewards = Rewards(outcome.reward, outcome.terminated, outcome.truncated)
-            return (count + 1, states, outcome.observation), rewards
+            return (count + 1, states, outcome.observation.astype(observations.dtype)), rewards
 
         (_, states, observations), rewards = jax.lax.scan(
             one, (first, states, observations), per_step

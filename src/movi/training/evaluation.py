@@ -13,6 +13,7 @@ from movi.agents.exploration import Exploration, drawn, epsilon_greedy
 from movi.compilation import shared
 from movi.envs.interface import Environment
 from movi.envs.jax_env import HostedEnvironment
+from movi.errors import UserError
 from movi.training.draws import env_seeds
 
 EVALUATION = 1  # the purpose of the seeds: never those of training
@@ -86,7 +87,7 @@ def evaluate(
     total, length = np.zeros(n), np.zeros(n, int)
     observation = environment.reset(seeds[:n])
     explorations = (drawn(rng, n, epsilon, environment.spaces) for _ in count())
-    if isinstance(environment, HostedEnvironment):
+    if type(environment) is HostedEnvironment:  # one that steps in another way is stepped
         steps = _compiled_steps(agent, environment, explorations)
     else:
         steps = _steps(agent, environment, explorations, observation)
@@ -122,7 +123,10 @@ def _compiled_steps(
     explorations: Iterator[Exploration[np.ndarray]],
 ) -> Iterator[_Step]:
     """The same by a compiled loop, of which some steps after the last that counts are lost."""
-    act, valid = _acting(agent.acting), np.ones(environment.num_envs, bool)
+    seen, expected = environment.spaces.observation, agent.spaces.observation
+    if seen.shape != expected.shape:
+        raise UserError(f"observation: shape {seen.shape}, expected {expected.shape}")
+    act, valid = _acting(agent.acting, expected.dtype), np.ones(environment.num_envs, bool)
     while True:
         chunk = [next(explorations) for _ in range(AT_ONCE)]
         played = environment.play(act, agent.params, jax.tree.map(lambda *x: np.stack(x), *chunk))
@@ -131,8 +135,8 @@ def _compiled_steps(
 
 
 @shared
-def _acting(policy: Callable[..., Any]) -> Callable[..., Any]:
+def _acting(policy: Callable[..., Any], dtype: str) -> Callable[..., Any]:
     """``act(params, observations, exploration)``: ε-greedy actions."""
     return lambda params, observations, exploration: epsilon_greedy(
-        exploration, lambda: policy(params, observations, None)
+        exploration, lambda: policy(params, observations.astype(dtype), None)
     )

@@ -2,12 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import cycle
 
 from movi.reports.deep import figures
 from movi.reports.deep.results import BASELINE, MOMENTUM, Results, Series
 from movi.reports.drawing.bars import Bars, BarsFigure, bracketed
 from movi.reports.drawing.intervals import IntervalsFigure, Statistic
 from movi.reports.drawing.panels import PanelsFigure
+from movi.reports.drawing.styles import DEEP, FURTHER, Style
 from movi.reports.evidence.claims import told
 from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, Group
 from movi.runs.finding import Score
@@ -52,7 +54,7 @@ def _curves(
     known = {} if results is None else {series.label: series for series in results.series}
     if results is None or not {contrast.over, contrast.label} <= known.keys():
         return None
-    shown = [known[label] for label in labels if label in known]
+    shown = _styled([known[label] for label in labels if label in known])
     games = [game for game in results.games if game in contrast.games]
     drawn = figures.learning_curves(results, shown, games)
     if drawn is None:
@@ -71,21 +73,33 @@ def _curves(
     mean = f", mean {bracketed(found.mean)}" if found is not None and len(gains) > 1 else ""
     count = f"{contrast.ended} of {contrast.planned} runs"
     whole = f"{len(contrast.complete)} of {len(contrast.games)} games complete, {count}"
+    subtitle = f"above each game the {what}{mean} ({whole})"
+    if len(panels) == 1:  # drawn large, without a title of its own
+        subtitle = f"{what} on {panels[0].title} ({count})"
     return replace(
         drawn,
         name=name,
         title=title,
-        subtitle=f"above each game the {what}{mean} ({whole})",
+        subtitle=subtitle,
         panels=panels,
         note=f"{drawn.note} {told(contrast)} Protocol: {results.protocol}".strip(),
     )
+
+
+def _styled(shown: Sequence[Series]) -> list[Series]:
+    """Each in a look of its own among these alone: in all of the evidence they come round again."""
+    looks = cycle(FURTHER)
+    return [
+        one if one.label in DEEP else replace(one, style=Style(one.style.label, *next(looks)))
+        for one in shown
+    ]
 
 
 def _contrasts(evidence: Evidence, score: Score) -> list[tuple[Series, Contrast]]:
     """Every main algorithm against DQN, as far as games are complete."""
     results = evidence.by(score)
     shown = [] if results is None else [s for s in results.series if s.main and s.label != BASELINE]
-    found = [(s, evidence.contrast(s.label, BASELINE, score=score)) for s in shown]
+    found = [(s, evidence.contrast(s.label, BASELINE, score=score)) for s in _styled(shown)]
     return [(series, own) for series, own in found if own.comparison is not None]
 
 
