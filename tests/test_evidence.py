@@ -11,6 +11,7 @@ import pytest
 from movi.agents.algorithms import SAC
 from movi.reports.drawing.figure import table_of
 from movi.reports.evidence.sections import drawn
+from movi.reports.statistics import compare
 from movi.runs.finding import find_runs
 from movi.runs.matrix import read_sweep_file
 
@@ -109,6 +110,40 @@ def test_the_peers_runs_carry_what_made_them():
         steps = list(range(peer.EVERY, peer.STEPS + 1, peer.EVERY))
         assert [row["step"] for row in record["rows"]] == steps
         assert all(np.mean(row["returns"]) == pytest.approx(row["mean"]) for row in record["rows"])
+
+
+def test_an_interval_over_few_seeds_leaves_out_zero_as_often_as_the_page_says():
+    """By the statistics that the page's own intervals come from, with other scores."""
+    rows = block(publish.PAGES[0], "chance").splitlines()[2:]
+    said = {tuple(map(int, re.findall(r"\d+", row)[:2])): shares(row)[0] for row in rows}
+    assert set(said) == {(2, 1), (3, 1), (3, 2), (3, 5), (5, 1)}
+    for (seeds, games), share in said.items():
+        generator, wrong = np.random.Generator(np.random.MT19937(1)), 0
+        for trial in range(400):
+            one, other = (
+                {str(game): generator.normal(1, 0.1, seeds) for game in range(games)} for _ in "ab"
+            )
+            mean = compare(one, other, resamples=400, seed=trial).mean
+            wrong += not mean.low <= 0 <= mean.high
+        # Four standard errors of a share near .2 of 400 are .08.
+        assert wrong / 400 == pytest.approx(share, abs=0.08), (seeds, games)
+
+
+def test_the_peer_stands_beside_us_with_its_share_of_difference(evidence):
+    """From the files alone; a row whose runs are not all there has no share."""
+    for env, seeds in publish.MUJOCO:
+        runs = publish.HERE / "runs" / "9-mujoco" / "runs" / env / "sac"
+        ours = [json.loads(f.read_text())["mean"] for f in runs.glob("*/evaluation.json")]
+        files = sorted((publish.HERE / "peers" / env).glob("*.json"))
+        theirs = [json.loads(file.read_text())["rows"][-1]["mean"] for file in files]
+        assert len(ours) == seeds
+        (row,) = (own for own in publish.peer(evidence).splitlines() if f"| {env} |" in own)
+        if len(theirs) < seeds:
+            assert f"{len(theirs)} of {seeds} runs" in row
+            assert shares(row) == []
+        else:
+            difference = (np.mean(ours) - np.mean(theirs)) / abs(np.mean(theirs))
+            assert shares(row) == [pytest.approx(difference, abs=0.0051)]
 
 
 def areas(game, label, file, column):

@@ -130,6 +130,88 @@ def test_quantiles_run_on_samples_and_have_no_exact_update():
     np.testing.assert_allclose(last["q"], np.repeat(exact["q"][..., None], 4, -1), atol=1e-12)
 
 
+def test_momentum_c51_backs_up_qs_distribution_at_the_action_whose_mean_is_best_in_h():
+    plain = distributional(Categorical(-2.0, 2.0, 5), "c51")
+    here = {
+        "q": np.array([[[0.3, 0.1, 0.2, 0.1, 0.3], [0.2, 0.2, 0.3, 0.2, 0.1]]]),
+        "h": np.array([[[0.1, 0.4, 0.3, 0.1, 0.1], [0.4, 0.1, 0.1, 0.1, 0.3]]]),
+    }
+    q = [
+        [0.1, 0.2, 0.4, 0.2, 0.1],  # mean 0
+        [0.1, 0.1, 0.2, 0.3, 0.3],  # 0.6, the best in q
+        [0.2, 0.3, 0.2, 0.2, 0.1],  # −0.3
+    ]
+    h = [
+        [0.4, 0.2, 0.05, 0.05, 0.3],  # −0.35, though it has the most at 2
+        [0.2, 0.2, 0.2, 0.2, 0.2],  # 0
+        [0.1, 0.1, 0.2, 0.4, 0.2],  # 0.5, the best in h
+    ]
+    there = {"q": np.array([q]), "h": np.array([h])}
+    # With r = 1.25 and γ = 0.5 the atoms −2, …, 2 go to 0.25, 0.75, 1.25, 1.75 and 2.25, which is
+    # cut to 2; each of the others is shared ¾ to ¼ or ¼ to ¾ by the atoms beside it.
+    onto_0 = 0.75 * 0.2 + 0.25 * 0.3
+    onto_1 = 0.25 * 0.2 + 0.75 * 0.3 + 0.75 * 0.2 + 0.25 * 0.2
+    onto_2 = 0.25 * 0.2 + 0.75 * 0.2 + 0.1
+    y = np.array([0, 0, onto_0, onto_1, onto_2])
+    np.testing.assert_allclose(y, [0, 0, 0.225, 0.475, 0.3], atol=1e-15)
+    averaged = 0.25 * np.array([0.4, 0.1, 0.1, 0.1, 0.3]) + 0.75 * y  # h⁻(s, a) and y
+
+    def target(algorithm, name, discount=0.5):
+        s, s2 = ({own: rows[own] for own in algorithm.targets} for rows in (here, there))
+        return algorithm.target(name, s, 1, 1.25, discount, s2, 0.25)
+
+    made = momentum(plain)
+    np.testing.assert_allclose(target(made, "q"), y, atol=1e-12)
+    np.testing.assert_allclose(target(made, "h"), averaged, atol=1e-12)
+    np.testing.assert_allclose(averaged, [0.1, 0.025, 0.19375, 0.38125, 0.3], atol=1e-15)
+    # Without momentum it is q's own best action; at a termination 1.25 for sure.
+    np.testing.assert_allclose(target(plain, "q"), [0, 0, 0.1, 0.325, 0.575], atol=1e-12)
+    np.testing.assert_allclose(target(made, "q", 0.0), [0, 0, 0, 0.75, 0.25], atol=1e-12)
+
+
+def test_momentum_qr_dqn_backs_up_qs_quantiles_at_the_action_whose_mean_is_best_in_h():
+    plain = distributional(Quantile(3), "qr-dqn")
+    here = {
+        "q": np.array([[[7.0, 8.0, 9.0], [3.0, 4.0, 5.0]]]),
+        "h": np.array([[[-7.0, 1.0, 2.0], [-2.0, 0.0, 6.0]]]),
+    }
+    # Means 0.5, 2 and −1 in q; 0.5, 0.2 and 1.5 in h, where others have the best median and tail.
+    q = [[-1.0, 0.0, 2.5], [0.0, 1.0, 5.0], [-3.0, -1.0, 1.0]]
+    h = [[-4.0, 0.0, 5.5], [-4.0, 2.0, 2.6], [0.5, 1.0, 3.0]]
+    there = {"q": np.array([q]), "h": np.array([h])}
+    y = 1.25 + 0.5 * np.array([-3.0, -1.0, 1.0])
+    averaged = 0.25 * np.array([-2.0, 0.0, 6.0]) + 0.75 * y
+
+    def target(algorithm, name):
+        s, s2 = ({own: rows[own] for own in algorithm.targets} for rows in (here, there))
+        return algorithm.target(name, s, 1, 1.25, 0.5, s2, 0.25)
+
+    made = momentum(plain)
+    np.testing.assert_allclose(target(made, "q"), y, atol=1e-12)
+    np.testing.assert_allclose(y, [-0.25, 0.75, 1.75], atol=1e-15)
+    np.testing.assert_allclose(target(made, "h"), averaged, atol=1e-12)
+    np.testing.assert_allclose(averaged, [-0.6875, 0.5625, 2.8125], atol=1e-15)
+    np.testing.assert_allclose(target(plain, "q"), [1.25, 1.75, 3.75], atol=1e-12)
+
+
+def test_a_coin_gives_its_two_returns_their_probabilities_in_a_categorical_table():
+    p, iterations = 0.3, 6
+    # toss → heads (reward 1) with probability p, else tails (−1); both → the end.
+    moves = np.array([[0, p, 1 - p, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1]])
+    rewards = np.array([[0.0], [1.0], [-1.0], [0.0]])
+    mdp = movi.FiniteMDP.from_dense(moves[:, None, :], rewards, 0.5)
+    algorithm = momentum(distributional(Categorical(-1.0, 1.0, 5)))
+    coin, nothing = np.array([0, 1 - p, 0, p, 0]), np.array([0, 0, 1.0, 0, 0])
+    found = tables_of(Scheme(algorithm, Mean()), mdp, iterations)
+    np.testing.assert_allclose(found[0]["q"][0, 0], nothing, atol=1e-12)
+    for k, tables in enumerate(found[1:], start=2):
+        np.testing.assert_allclose(tables["q"][0, 0], coin, atol=1e-12)
+        np.testing.assert_allclose(tables["q"][1, 0], [0, 0, 0, 0, 1], atol=1e-12)
+        # h is the mean of q_0, …, q_k, of which the first two know nothing of the coin.
+        mean = (2 * nothing + (k - 1) * coin) / (k + 1)
+        np.testing.assert_allclose(tables["h"][0, 0], mean, atol=1e-12)
+
+
 def test_double_is_the_algorithm_itself_in_tables():
     mdp = movi.garnet(8, 3, 3, seed=5)
     found = tables_of(Scheme(double(AVI), Mean()), mdp, 10)

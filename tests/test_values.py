@@ -109,6 +109,35 @@ def test_quantile_losses_are_rlaxs_quantile_q_learning():
         np.testing.assert_allclose(ours, theirs, rtol=1e-5)
 
 
+def learned_from_a_coin(kind, p, rate):
+    """The output that descent on the expected distance finds; r = 1 or −1 ends the episode."""
+
+    def expected(output):
+        targets = [kind.backup(r, 0.0, kind.read(output)) for r in (1.0, -1.0)]
+        heads, tails = (kind.distance(output, jax.lax.stop_gradient(y), huber) for y in targets)
+        return p * heads + (1 - p) * tails
+
+    def step(_, output):
+        return output - rate * jax.grad(expected)(output)
+
+    with jax.enable_x64(True):
+        first = jnp.zeros(kind.shape, jnp.float64)
+        return kind.read(jax.jit(lambda: jax.lax.fori_loop(0, 400, step, first))())
+
+
+def test_two_atoms_learn_the_probabilities_of_a_coin():
+    found = learned_from_a_coin(Categorical(-1.0, 1.0, 2), 0.3, rate=1.0)
+    np.testing.assert_allclose(found, [0.7, 0.3], atol=1e-9)
+
+
+def test_quantiles_learn_a_coin_but_for_what_hubers_parabola_takes():
+    # θ solves p τ min(1 − θ, 1) = (1 − p)(1 − τ) min(1 + θ, 1): with u = p τ and w = (1 − p)(1 − τ)
+    # it is 1 − w/u if u > w, else u/w − 1. For p = ¼ and τ = ⅛, ⅜, ⅝, ⅞ the smaller of u and w is
+    # 1/21, 1/5, 5/9 and 3/7 of the larger.
+    found = learned_from_a_coin(Quantile(4), 0.25, rate=1.0)
+    np.testing.assert_allclose(found, [-20 / 21, -4 / 5, -4 / 9, 4 / 7], atol=1e-9)
+
+
 def test_zero_is_the_value_of_nothing():
     assert NUMBER.zero() == 0
     np.testing.assert_allclose(Categorical(-1.0, 2.0, 3).zero(), [1 / 3, 2 / 3, 0], atol=1e-6)

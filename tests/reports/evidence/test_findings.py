@@ -105,7 +105,7 @@ def test_the_support_of_c51_was_too_narrow_above_one_percent(folder: Path) -> No
     file.write_text("".join(json.dumps(row) + "\n" for row in rows))
     found = about(evidence_in(folder), "Was the support of C51")
     assert found.seen == (
-        "At most 2.0 % of the probability of an iteration was beyond it, in 6 runs so far: it was "
+        "At most 2.0 % of the probability of an iteration was beyond it, in 6 runs: it was "
         "too narrow."
     )
 

@@ -97,7 +97,7 @@ def clipped(evidence: Evidence) -> Finding | None:
     return Finding(
         "Was the support of C51 (51 atoms on ±100) wide enough?",
         f"At most {share(most)} of the probability of an iteration was beyond it, in "
-        f"{len(own)} runs so far: it was {verdict}.",
+        f"{len(own)} runs: it was {verdict}.",
     )
 
 

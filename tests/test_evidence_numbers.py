@@ -1,0 +1,344 @@
+"""The numbers of docs/evidence.md, worked out again from the files of the committed runs alone.
+
+With json and NumPy, and by the words of evidence/PLAN.md: nothing of the report is used. Where the
+page says that runs are missing, the files must say so too, and what it has is compared all the
+same.
+"""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+EVIDENCE = Path(__file__).parents[1] / "evidence"
+PAGE = EVIDENCE.parent / "docs" / "evidence.md"
+GAMES = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
+TWO = ("Breakout", "Asterix")
+PENDULUM = "gymnax-Pendulum-v1"
+MATRICES = {
+    "dqn": "1-momentum",
+    "momentum-dqn": "1-momentum",
+    "deep-sql": "2-speedy",
+    "deep-dpp": "2-speedy",
+    "munchausen-dqn": "3-munchausen",
+    "momentum-dqn-beta-0.1": "4-beta",
+    "momentum-dqn-beta-0.5": "4-beta",
+    "momentum-dqn-beta-0.9": "4-beta",
+    "c51": "10-distributional",
+    "momentum-c51": "10-distributional",
+}
+MORE, SEEDED_AGAIN = "7-more-seeds", ("dqn", "momentum-dqn", "munchausen-dqn")
+"""Seeds 3 and 4 of these, which count when all 30 runs have ended."""
+SCORES = {"greedy": ("evaluations.jsonl", "mean"), "training": ("metrics.jsonl", "score")}
+POINTS = 20
+"""Of every curve that is compared, by either score."""
+SHARE = r"([+−]?)(\d[\d,]*(?:\.(\d+))?) %"
+
+
+def rows_of(name):
+    """The rows of the table in a block of the page, as lists of cells."""
+    text = PAGE.read_text(encoding="utf-8")
+    own = re.search(rf"<!-- evidence:{name} -->\n(.*?)<!-- /evidence -->", text, re.DOTALL)[1]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in own.splitlines()[2:]]
+
+
+def row_that_begins(name, begin):
+    """The one row of a block that begins so."""
+    (row,) = [row for row in rows_of(name) if row[0].startswith(begin)]
+    return row
+
+
+def is_share(said, value):
+    """Whether a share is what the page prints of it: right to half of its last digit."""
+    sign, digits, decimals = re.fullmatch(SHARE, said).groups()
+    number = (-1 if sign == "−" else 1) * float(digits.replace(",", ""))
+    return abs(number - 100 * value) <= 0.5 * 10 ** -len(decimals or "") + 1e-9
+
+
+def is_short(said, value):
+    """The same of a number with four significant digits."""
+    half = 0.5 * 10.0 ** (math.floor(math.log10(abs(value))) - 3)
+    return abs(float(said.replace(",", "").replace("−", "-")) - value) <= half * (1 + 1e-9)
+
+
+def folders(env, label):
+    """The runs that the plan has of an algorithm, by seed, whether or not they are there."""
+    if env == PENDULUM:
+        places = [("8-sac", seed) for seed in range(5)]
+    elif env in ("Hopper-v5", "HalfCheetah-v5"):
+        places = [("9-mujoco", seed) for seed in range(2)]
+    else:
+        places = [(MATRICES[label], seed) for seed in range(3)]
+        ended = len(list((EVIDENCE / "runs" / MORE / "runs").glob("*/*/*/status.json")))
+        if label in SEEDED_AGAIN and ended == 30:
+            places += [(MORE, 3), (MORE, 4)]
+    folder = env if env == PENDULUM or env.endswith("-v5") else f"MinAtar-{env}"
+    return [EVIDENCE / "runs" / m / "runs" / folder / label / f"seed-{s}" for m, s in places]
+
+
+def has_ended(run):
+    if not (run / "status.json").exists():
+        return False
+    status = json.loads((run / "status.json").read_text())["status"]
+    assert status == "finished", f"{run}: what a {status} run counts is not worked out here"
+    return True
+
+
+def ended_of(env, *labels):
+    """How many runs of these have ended, and how many are planned."""
+    there = [has_ended(run) for label in labels for run in folders(env, label)]
+    return sum(there), len(there)
+
+
+def curve(run, score):
+    """The 20 scores of a run; without a score the last one stands, before any the first."""
+    file, column = SCORES[score]
+    rows = [json.loads(line) for line in (run / file).read_text().splitlines()]
+    last = json.loads((run / "status.json").read_text())["step"]
+    assert [row["step"] * POINTS for row in rows] == [last * (i + 1) for i in range(POINTS)]
+    if score == "greedy":
+        assert all(row["mean"] == pytest.approx(np.mean(row["returns"])) for row in rows)
+    values = [row[column] for row in rows]
+    held = next(value for value in values if value is not None)
+    filled = []
+    for value in values:
+        held = held if value is None else value
+        filled.append(held)
+    return np.array(filled)
+
+
+def curves(env, label, score="greedy"):
+    """[seeds, 20]"""
+    return np.stack([curve(run, score) for run in folders(env, label)])
+
+
+def at_the_end(env, label):
+    """By seed: the mean return of the 100 episodes at the end."""
+    means = []
+    for run in folders(env, label):
+        found = json.loads((run / "evaluation.json").read_text())
+        assert len(found["returns"]) == found["episodes"] == 100
+        assert found["mean"] == pytest.approx(np.mean(found["returns"]))
+        means.append(found["mean"])
+    return np.array(means)
+
+
+def interval(text):
+    """The signs of the ends of the first interval of a text; 0 of one that is rounded to it."""
+    ends = re.search(rf"\[{SHARE}, {SHARE}\]", text).groups()
+    signs = [{"+": 1, "−": -1, "": 0}[sign] for sign in (ends[0], ends[3])]
+    assert signs[0] <= signs[1]
+    return signs
+
+
+def compare_contrast(seen, label, over, envs, score):
+    """Compares what a text says of an algorithm over another; gives how many games it had.
+
+    The text is of the form "By the greedy score: A +80 % [..], B −6 % [..]; mean +29 % [..];
+    probability of improvement 0.67 [..].", or "By the greedy score, so far (..): ..".
+    """
+    complete = [env for env in envs if len({*ended_of(env, label, over)}) == 1]
+    found = re.search(
+        rf"By the {score} score(, so far \(.*?\))?: (.*?)"
+        r"(?:; mean (.*?))?; probability of improvement (\S+)",
+        seen,
+    )
+    if not complete:
+        assert found is None
+        assert "no game is complete" in seen
+        return 0
+    so_far, games, mean, probability = found.groups()
+    counts = [sum(own) for own in zip(*(ended_of(env, label, over) for env in envs))]
+    if len(complete) == len(envs):
+        assert so_far is None
+    else:
+        names = ", ".join(complete)
+        assert so_far == f", so far ({counts[0]} of {counts[1]} runs; complete: {names})"
+    said = {one[0]: one[1] for one in re.findall(rf"(\S+) ({SHARE}) \[", games)}
+    assert list(said) == [env.removeprefix("gymnax-") for env in complete]
+    gains, chances = [], []
+    for env, text in zip(complete, said.values()):
+        ours, theirs = (curves(env, own, score).mean(1) for own in (label, over))
+        gains.append((ours.mean() - theirs.mean()) / abs(theirs.mean()))
+        chances.append(np.mean([(x > y) + (x == y) / 2 for x in ours for y in theirs]))
+        assert is_share(text, gains[-1]), (env, text, gains[-1])
+    assert (mean is not None) == (len(complete) > 1)
+    if mean is not None:
+        text = mean.partition(" [")[0]
+        assert is_share(text, np.mean(gains)), (text, np.mean(gains))
+    assert float(probability) == pytest.approx(np.mean(chances), abs=0.005 + 1e-9)
+    return len(complete)
+
+
+def is_all_there(envs, *labels):
+    return all(len({*ended_of(env, *labels)}) == 1 for env in envs)
+
+
+def deciding(seen):
+    """The interval that decides: of the mean, or of the only game there is."""
+    first = re.split("(?=By the (?:greedy|training) score)", seen)[1]
+    _, mean, rest = first.partition("; mean ")
+    return interval(rest if mean else first)
+
+
+FINDINGS = [
+    ("Munchausen-DQN over DQN", "munchausen-dqn", "dqn", GAMES, "greedy"),
+    ("C51 over DQN", "c51", "dqn", TWO, "greedy"),
+    ("Momentum-C51 over C51", "momentum-c51", "c51", TWO, "greedy"),
+    ("Momentum-C51 over Momentum-DQN", "momentum-c51", "momentum-dqn", TWO, "greedy"),
+    ("Momentum-SAC over SAC", "momentum-sac", "sac", (PENDULUM,), "training"),
+    (
+        "Regularised Momentum-SAC over plain",
+        "momentum-sac-regularised",
+        "momentum-sac",
+        (PENDULUM,),
+        "training",
+    ),
+    ("Momentum-SAC over SAC", "momentum-sac", "sac", ("Hopper-v5",), "training"),
+    ("Momentum-SAC over SAC", "momentum-sac", "sac", ("HalfCheetah-v5",), "training"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "over", "envs", "score"),
+    FINDINGS,
+    ids=[f"{one[0]} on {len(one[3])} from {one[3][0]}" for one in FINDINGS],
+)
+def test_what_is_described_is_what_the_files_say(name, label, over, envs, score):
+    where = ", ".join(env.removeprefix("gymnax-") for env in envs)
+    _, seen = row_that_begins("findings", f"{name}, on {where}, by the {score} score.")
+    compared = compare_contrast(seen, label, over, envs, score)
+    if not is_all_there(envs, label, over):
+        assert seen.startswith("Not decided yet, ")
+        return
+    assert compared == len(envs)
+    low, high = deciding(seen)
+    if 0 in (low, high):
+        return  # rounded, it says nothing
+    word = "Helps" if low > 0 else "Harms" if high < 0 else "No difference seen"
+    assert seen.startswith(f"{word}. ")
+
+
+def test_the_returns_of_sac_on_pendulum_are_those_at_the_ends_of_its_runs():
+    _, seen = row_that_begins("findings", "Is our SAC the published SAC?")
+    ended, planned = ended_of(PENDULUM, "sac")
+    assert planned == 5
+    if ended < planned:
+        assert seen.startswith(f"Not decided yet, {ended} of 5 runs")
+        return
+    ours = at_the_end(PENDULUM, "sac")
+    said = re.search(r"The returns: (.*)\.$", seen)[1].split(", ")
+    assert len(said) == 5
+    assert all(map(is_short, said, ours)), (said, ours)
+    good = int((ours >= -200).sum())
+    word = "The same" if good == 5 else "Not the same"
+    assert seen.startswith(f"{word}: {good} of 5 seeds. ")
+
+
+@pytest.mark.parametrize(
+    ("begin", "middle", "label", "scores"),
+    [
+        ("C6. ", "Momentum-DQN outperforms DQN", "momentum-dqn", ("greedy", "training")),
+        ("C7. ", "Deep SQL does not improve on DQN", "deep-sql", ("greedy", "training")),
+        ("C7. ", "Deep DPP does not improve on DQN", "deep-dpp", ("greedy", "training")),
+        ("C7. Deep DPP: ", "fails", "deep-dpp", ("greedy",)),
+    ],
+    ids=["C6", "C7 Deep SQL", "C7 Deep DPP", "C7 Deep DPP fails"],
+)
+def test_the_claims_have_the_improvements_of_the_files(begin, middle, label, scores):
+    rows = [row for row in rows_of("verdicts") if row[0].startswith(begin) and middle in row[0]]
+    ((_, seen, verdict),) = rows
+    compared = [compare_contrast(seen, label, "dqn", GAMES, score) for score in scores]
+    if not is_all_there(GAMES, label, "dqn"):
+        assert verdict.startswith("Not decided yet, ")
+        return
+    assert compared == [len(GAMES)] * len(scores)
+    low, high = deciding(seen)
+    if 0 in (low, high):
+        return  # rounded, it says nothing
+    if begin == "C6. ":
+        expected = "Confirmed" if low > 0 else "Contradicted" if high < 0 else "Not decided"
+    elif middle != "fails":
+        expected = "Confirmed" if high < 0 else "Contradicted" if low > 0 else "Not decided"
+    else:  # the interval below −50 %; none of these runs diverged, or ended_of had complained
+        assert seen.startswith("0 of its runs diverged. ")
+        above = re.search(rf"; mean {SHARE} \[{SHARE}, {SHARE}\]", seen).groups()[-3:]
+        if above[:2] == ("−", "50"):
+            return  # rounded, it says nothing
+        below = above[0] == "−" and float(above[1]) > 50
+        expected = "Confirmed" if below else "Not confirmed"
+    assert verdict == expected
+
+
+@pytest.mark.parametrize("game", ["Asterix", "Breakout"])
+def test_the_quarters_by_beta_are_those_of_the_files(game):
+    rows = [row for row in rows_of("verdicts") if row[0].startswith("C8. ")]
+    ((_, seen, verdict),) = [row for row in rows if f"MinAtar's {game} " in row[0]]
+    labels = [f"momentum-dqn-beta-{beta}" for beta in ("0.1", "0.5", "0.9")]
+    ended, planned = ended_of(game, *labels)
+    assert planned == 9
+    if ended < planned:
+        assert verdict == f"Not decided yet, {ended} of 9 runs"
+        assert seen == f"{ended} of 9 runs have ended."
+        return
+    scores = [curves(game, label) for label in labels]
+    changes = []
+    for when, part in (("first", slice(0, 5)), ("last", slice(15, 20))):
+        by_seed = [own[:, part].mean(1) for own in scores]
+        said, error = re.search(
+            rf"{when} quarter (.*?) \(pooled standard error (\S+)\)", seen
+        ).groups()
+        assert len(said.split(", ")) == 3
+        assert all(map(is_short, said.split(", "), map(np.mean, by_seed))), (said, by_seed)
+        # Of a difference of two means of three: the mean of the variances, by 1/3 + 1/3.
+        pooled = math.sqrt((by_seed[0].var(ddof=1) + by_seed[2].var(ddof=1)) / 2 * 2 / 3)
+        assert is_short(error, pooled), (error, pooled)
+        change = by_seed[2].mean() - by_seed[0].mean()
+        changes.append(0 if abs(change) <= pooled else np.sign(change))
+    falls, rises = -changes[0], changes[1]
+    confirmed, contradicted = falls == rises == 1, -1 in (falls, rises)
+    expected = "Confirmed" if confirmed else "Contradicted" if contradicted else "Not decided"
+    assert verdict == expected
+
+
+@pytest.mark.parametrize(("label", "name"), [("dqn", "DQN"), ("munchausen-dqn", "Munchausen-DQN")])
+def test_ours_beside_published_are_means_and_deviations_over_seeds(label, name):
+    rows = [row for row in rows_of("published") if row[1] == name]
+    assert [row[0] for row in rows] == [*GAMES]
+    same, told = 0, []
+    for game, _, ours, published, difference, within, _ in rows:
+        if not is_all_there([game], label):
+            assert ours == difference == ""
+            continue
+        scores = at_the_end(game, label)
+        mean, deviation = ours.split(" ± ")
+        assert is_short(mean, scores.mean()), (game, mean, scores)
+        assert is_short(deviation, scores.std()), (game, deviation, scores)
+        gap = scores.mean() / float(published) - 1
+        assert is_share(difference, gap), (game, difference, gap)
+        assert within == ("the same" if abs(gap) <= 0.25 else "not the same")
+        same += abs(gap) <= 0.25
+        told.append(f"{game} {mean} beside {published} ({difference})")
+    assert told
+    _, seen = row_that_begins("findings", f"Is our {name} the published {name}?")
+    assert seen.startswith(f"The same on {same} of {len(told)} games: {', '.join(told)}.")
+    assert ("Not decided yet" in seen) == (len(told) < len(GAMES))
+
+
+@pytest.mark.parametrize(
+    ("said", "value"), [("+57 %", 0.5751), ("−14 %", 0.14), ("−8.7 %", -0.0876), ("+1,230 %", 12.2)]
+)
+def test_a_share_that_is_not_what_the_page_prints_is_seen(said, value):
+    assert not is_share(said, value)
+
+
+def test_shares_and_numbers_as_the_page_prints_them_are_read():
+    pairs = [("+57 %", 0.5749), ("−14 %", -0.14), ("−8.7 %", -0.0874), ("0 %", 0), ("+101 %", 1.01)]
+    assert all(is_share(*pair) for pair in pairs)
+    assert is_short("6.523", 6.5233)
+    assert is_short("1,206", 1206.4)
+    assert not is_short("6.523", 6.5236)
+    assert not is_short("-156.5", -156.56)
