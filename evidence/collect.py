@@ -1,13 +1,15 @@
-"""Copies the ended runs of a sweep into the repository: python evidence/collect.py SWEEP NAME.
+"""Copies the ended runs of a sweep into the repository: python evidence/collect.py SWEEP NAME CLONE.
 
 Everything that makes a number: the matrix, each run's config, metrics, evaluations, status and
 versions, in evidence/runs/NAME; and the agents of seed 0 that evidence/zoo.py takes from there.
-processors.json says on which processor each run was made, so call this on the machine that ran
-it: another rounds differently. Nothing is computed here.
+origins.json says of each run by which commit (that of CLONE, the clone that ran it) and on which
+processor it was made, so call this on the machine that ran it: another rounds differently. Nothing
+is computed here.
 """
 
 import json
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -21,7 +23,7 @@ FILES = (
 )
 IN_THE_ZOO = ("dqn", "momentum-dqn", "munchausen-dqn")
 ENDED = ("finished", "diverged")
-PROCESSORS = "processors.json"
+ORIGINS = "origins.json"
 
 
 def processor() -> str:
@@ -33,10 +35,25 @@ def processor() -> str:
     return " ".join(known.get(name, "unknown") for name in ("vendor_id", "cpu family", "model"))
 
 
-def collect(sweep: Path, out: Path) -> list[Path]:
+def commit_of(clone: Path) -> str:
+    """The commit of a clone, of which no file has been changed since."""
+
+    def git(*words: str) -> str:
+        done = subprocess.run(["git", *words], cwd=clone, capture_output=True, text=True, check=True)
+        return done.stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no")
+    if changed:
+        sys.exit(f"{clone}: expected a clone of which no file was changed, found\n{changed}")
+    return git("rev-parse", "HEAD")
+
+
+def collect(sweep: Path, out: Path, commit: str) -> list[Path]:
     """The runs that were copied; those that are there already stay."""
     out.mkdir(parents=True, exist_ok=True)
-    shutil.copy(sweep / "sweep.json", out / "sweep.json")
+    matrix = json.loads((sweep / "sweep.json").read_text())
+    matrix["command"] = f"movi sweep evidence/{out.name}.toml"  # no directory of one machine
+    (out / "sweep.json").write_text(json.dumps(matrix, indent=1, ensure_ascii=False) + "\n")
     copied = []
     for status in sorted(sweep.glob("runs/*/*/*/status.json")):
         run = status.parent
@@ -50,13 +67,15 @@ def collect(sweep: Path, out: Path) -> list[Path]:
             if (run / name).exists():
                 shutil.copy(run / name, target / name)
         copied.append(target)
-    made_on = out / PROCESSORS
-    known = json.loads(made_on.read_text()) if made_on.exists() else {}
-    known |= {str(run.relative_to(out / "runs")): processor() for run in copied}
-    made_on.write_text(json.dumps(known, indent=2, sort_keys=True) + "\n")
+    file = out / ORIGINS
+    known = json.loads(file.read_text()) if file.exists() else {}
+    origin = {"commit": commit, "processor": processor()}
+    known |= {str(run.relative_to(out / "runs")): origin for run in copied}
+    file.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
     return copied
 
 
 if __name__ == "__main__":
-    for run in collect(Path(sys.argv[1]), Path(__file__).parent / "runs" / sys.argv[2]):
+    source, name, clone = sys.argv[1:]
+    for run in collect(Path(source), Path(__file__).parent / "runs" / name, commit_of(Path(clone))):
         print(run)

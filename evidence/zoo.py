@@ -17,7 +17,6 @@ from movi.agents.agent import AGENT_FILE, Agent, load, save
 from movi.agents.registry import title_of
 from movi.envs.make import make_environment
 from movi.files import write_aside
-from movi.reports.evidence.plan import Plan, read_plan
 from movi.runs.files import EVALUATION, VERSIONS, EvaluationFile, VersionsFile, read_if_there
 from movi.runs.finding import Run, find_runs
 from movi.training.evaluation import Evaluation, evaluate
@@ -31,10 +30,10 @@ EPISODES, TOGETHER, SEED = 500, 50, 1
 NORMAL = 1.96
 """Standard errors on either side of a mean that a normal interval of 95 % has."""
 PROTOCOL = (
-    "Preset minatar-published: MinAtar with sticky actions 0.1 and six actions, no limit to an "
-    "episode's length; Adam 2.5e-4, squared error, batches of 32 from 100,000 transitions, an "
-    "update every 4 steps, synchronisation every 1,000, ε from 1 to 0.1 over 1,000,000 steps, "
-    "γ 0.99."
+    "Preset minatar-published: MinAtar with sticky actions 0.1 and six actions, episodes cut at "
+    "100,000 steps (Freeway ends by its own timer); Adam 2.5e-4, squared error, batches of 32 from "
+    "100,000 transitions, an update every 4 steps, synchronisation every 1,000, ε from 1 to 0.1 "
+    "over 1,000,000 steps, γ 0.99."
 )
 
 
@@ -144,17 +143,24 @@ def place_of(env: str, label: str) -> str:
     return f"{env.replace('/', '-')}/{label}"
 
 
-def fill(plan: Plan, folder: Path, zoo: Path) -> list[Path]:
+def commit_of(run: Run) -> str:
+    """The commit that a collected run was made by."""
+    env, label, seed = run.path.parts[-3:]
+    origins = json.loads((run.path.parents[3] / "origins.json").read_text())
+    return origins[f"{env}/{label}/{seed}"]["commit"]
+
+
+def fill(folder: Path, zoo: Path) -> list[Path]:
     """Writes what a folder has for the zoo; the agents' directories."""
     found = []
     for run in find_runs(folder).runs:
-        file, name = run.path / AGENT_FILE, "" if run.sweep is None else run.sweep.name
-        known = name in plan.commits and run.config.seed == 0 and run.state == "finished"
-        if not known or run.label not in LABELS or not file.exists():
+        file = run.path / AGENT_FILE
+        known = run.label in LABELS and run.config.seed == 0 and run.state == "finished"
+        if not known or not file.exists():
             continue
         agent = acting(load(file))
         played = play(agent, run.config.env, run.config.evaluation_epsilon)
-        card = scored(card_of(run, agent, plan.commits[name]), played)
+        card = scored(card_of(run, agent, commit_of(run)), played)
         place = zoo / place_of(run.config.env, run.label)
         place.mkdir(parents=True, exist_ok=True)
         save(agent, place / AGENT_FILE)
@@ -189,6 +195,6 @@ def index(zoo: Path) -> str:
 
 
 if __name__ == "__main__":
-    for path in fill(read_plan(HERE), HERE, ZOO):
+    for path in fill(HERE, ZOO):
         print(path.relative_to(HERE.parent))
     write_aside(ZOO / "README.md", index(ZOO))

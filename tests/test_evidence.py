@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import numpy as np
@@ -38,22 +40,62 @@ def evidence():
     return publish.read_evidence()
 
 
-def test_every_committed_run_names_its_processor_and_every_matrix_its_commit():
-    matrices = [folder for folder in RUNS.parents[1].iterdir() if folder.is_dir()]
-    assert matrices
-    commits = publish.read_plan(publish.HERE).commits
-    for name, commit in commits.items():
-        matrix, _, part = name.partition("/")
-        assert (publish.HERE / "runs" / matrix / "runs" / part).is_dir(), name
-        assert re.fullmatch("[0-9a-f]{40}", commit)
-    for matrix in matrices:
-        assert matrix.name in commits
-        made_on = json.loads((matrix / collect.PROCESSORS).read_text())
-        runs = matrix / "runs"
-        there = {str(file.parent.relative_to(runs)) for file in runs.glob("*/*/*/status.json")}
-        assert set(made_on) == there, matrix.name
-        command = json.loads((matrix / "sweep.json").read_text())["command"]
-        assert command == f"movi sweep evidence/{matrix.name}.toml"
+MATRICES = sorted(folder for folder in RUNS.parents[1].iterdir() if folder.is_dir())
+
+
+@pytest.mark.parametrize("matrix", MATRICES, ids=lambda folder: folder.name)
+def test_every_committed_run_names_its_commit_and_processor_and_every_matrix_its_command(matrix):
+    origins = json.loads((matrix / collect.ORIGINS).read_text())
+    runs = matrix / "runs"
+    there = {str(file.parent.relative_to(runs)) for file in runs.glob("*/*/*/status.json")}
+    assert set(origins) == there
+    for own in origins.values():
+        assert re.fullmatch("[0-9a-f]{40}", own["commit"])
+        assert own["processor"] != "unknown unknown unknown"
+    command = json.loads((matrix / "sweep.json").read_text())["command"]
+    assert command == f"movi sweep evidence/{matrix.name}.toml"
+
+
+def test_the_commits_that_made_the_runs_are_in_the_history():
+    made = {
+        own["commit"]
+        for matrix in MATRICES
+        for own in json.loads((matrix / collect.ORIGINS).read_text()).values()
+    }
+    git = shutil.which("git")
+    words = ["rev-list", "HEAD"]
+    listed = git and subprocess.run([git, *words], cwd=REPOSITORY, capture_output=True, text=True)
+    if not listed or listed.returncode or (REPOSITORY / ".git" / "shallow").exists():
+        pytest.skip("no clone with its history")
+    assert made <= {*listed.stdout.split()}
+
+
+def test_a_run_is_collected_with_the_commit_of_an_unchanged_clone(tmp_path):
+    git = shutil.which("git")
+    if git is None:
+        pytest.skip("no git")
+    clone, sweep, out = tmp_path / "clone", tmp_path / "sweep", tmp_path / "11-decoupling"
+    clone.mkdir()
+    (clone / "file").write_text("one")
+    about = ["-c", "user.name=a", "-c", "user.email=a"]
+    for words in (["init", "-q"], ["add", "file"], [*about, "commit", "-q", "-m", "one"]):
+        subprocess.run([git, *words], cwd=clone, check=True, capture_output=True)
+    run = sweep / "runs" / "env" / "dqn" / "seed-1"
+    run.mkdir(parents=True)
+    (sweep / "sweep.json").write_text('{"command": "movi sweep x --out /a/b", "name": "β"}')
+    (run / "status.json").write_text('{"status": "running"}')
+    commit = collect.commit_of(clone)
+    assert collect.collect(sweep, out, commit) == []
+    (run / "status.json").write_text('{"status": "finished"}')
+    assert collect.collect(sweep, out, commit) == [out / "runs" / "env" / "dqn" / "seed-1"]
+    (origin,) = json.loads((out / collect.ORIGINS).read_text()).values()
+    head = (clone / ".git" / "HEAD").read_text().split()[1]
+    assert origin["commit"] == (clone / ".git" / head).read_text().strip()
+    kept = json.loads((out / "sweep.json").read_text())
+    assert kept == {"command": "movi sweep evidence/11-decoupling.toml", "name": "β"}
+    (clone / "file").write_text("two")
+    with pytest.raises(SystemExit, match="file"):
+        collect.commit_of(clone)
 
 
 def test_games_alongside_are_counted_where_they_end():

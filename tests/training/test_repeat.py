@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 import movi
-from movi.reports.evidence.plan import read_plan
 from movi.runs.files import read_config
 from movi.versions import of_training
 from tests.test_evidence import collect
@@ -20,7 +19,6 @@ from tests.test_evidence import collect
 REPOSITORY = Path(__file__).parents[2]
 MATRIX = "1-momentum"
 RUNS = REPOSITORY / "evidence" / "runs" / MATRIX / "runs"
-PLAN = read_plan(REPOSITORY / "evidence")
 SHORT = {
     "steps": 6_000,
     "iteration_steps": 2_000,
@@ -92,10 +90,11 @@ def test_a_shortened_run_gives_the_same_bytes_in_another_process_and_after_a_kil
     assert len((one / "metrics.jsonl").read_text().splitlines()) == 3
 
 
-def runs_of_this_processor() -> list[str]:
-    """The committed runs of DQN that can come again here to the last bit."""
-    made_on = json.loads((RUNS.parent / collect.PROCESSORS).read_text())
-    return [run for run, name in made_on.items() if name == collect.processor() and "/dqn/" in run]
+def runs_of_this_processor() -> dict[str, str]:
+    """The committed runs of DQN that can come again here to the last bit, and their commits."""
+    origins = json.loads((RUNS.parent / collect.ORIGINS).read_text())
+    here = {run: own for run, own in origins.items() if own["processor"] == collect.processor()}
+    return {run: own["commit"] for run, own in here.items() if "/dqn/" in run}
 
 
 @pytest.fixture(scope="module")
@@ -103,7 +102,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
     """The code at the commit that ran the matrix, in a work tree of its own."""
     if not runs_of_this_processor():
         pytest.skip(f"no committed run was made on a processor such as this, {collect.processor()}")
-    commit = PLAN.commits[MATRIX]
+    (commit,) = {*runs_of_this_processor().values()}
     tree = tmp_path_factory.mktemp("commit") / "tree"
     git = shutil.which("git")
     words = ["worktree", "add", "--detach", str(tree), commit]
@@ -119,7 +118,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
 def test_the_first_rows_of_a_committed_run_come_again_at_its_commit(
     which: int, recorded: Path, tmp_path: Path
 ) -> None:
-    committed = RUNS / runs_of_this_processor()[which]
+    committed = RUNS / [*runs_of_this_processor()][which]
     since = json.loads((committed / "versions.json").read_text())["since"]
     here = {**of_training(), "movi": since[0]["versions"]["movi"]}  # that is the work tree's
     if len(since) > 1 or since[0]["versions"] != here:

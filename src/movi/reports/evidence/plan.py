@@ -1,8 +1,7 @@
 """``evidence.toml``: which matrices were planned, and what others have published."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from movi.errors import UserError
@@ -20,7 +19,6 @@ class _PlanFile:
     matrices: list[str]
     whole: list[str]
     published: str
-    commits: dict[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -43,8 +41,6 @@ class Plan:
     whole: frozenset[str]
     """Names of those whose runs count when all of them have ended, and not before."""
     published: tuple[PublishedScore, ...]
-    commits: Mapping[str, str] = field(default_factory=dict)
-    """By matrix: the commit of this package that ran it, as far as that is known."""
 
 
 def has_plan(folder: Path) -> bool:
@@ -68,7 +64,6 @@ def read_plan(folder: Path) -> Plan:
         tuple(matrices.values()),
         frozenset(matrices[name].name for name in given.whole),
         _published(folder / given.published),
-        given.commits,
     )
 
 
