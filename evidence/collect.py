@@ -1,4 +1,4 @@
-"""Copies the ended runs of a sweep into the repository: python evidence/collect.py SWEEP NAME CLONE.
+"""Copies the ended runs of a sweep here: python evidence/collect.py SWEEP NAME CLONE.
 
 Everything that makes a number: the matrix, each run's config, metrics, evaluations, status and
 versions, in evidence/runs/NAME; and the agents of seed 0 that evidence/zoo.py takes from there.
@@ -39,7 +39,9 @@ def commit_of(clone: Path) -> str:
     """The commit of a clone, of which no file has been changed since."""
 
     def git(*words: str) -> str:
-        done = subprocess.run(["git", *words], cwd=clone, capture_output=True, text=True, check=True)
+        done = subprocess.run(
+            ["git", *words], cwd=clone, capture_output=True, text=True, check=True
+        )
         return done.stdout.strip()
 
     changed = git("status", "--porcelain", "--untracked-files=no")

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from movi.envs.gymnax_env import LONGEST
 from movi.files import write_aside
 from movi.reports.deep.naming import game_of, pretty
 from movi.reports.deep.results import BASELINE, MOMENTUM
@@ -25,13 +26,13 @@ from movi.reports.drawing.bars import bracketed
 from movi.reports.drawing.figure import Picture
 from movi.reports.drawing.numbers import percent, short
 from movi.reports.evidence import claims
-from movi.reports.evidence.findings import DECOUPLED, DOUBLE, everything
+from movi.reports.evidence.findings import DECOUPLED, DOUBLE, everything, said_of
 from movi.reports.evidence.gathered import Contrast, Evidence, gather
 from movi.reports.evidence.plan import read_plan
 from movi.reports.evidence.sections import drawn, progress_rows, published_rows
 from movi.reports.statistics import Estimate
 from movi.reports.verdict import Finding
-from movi.runs.files import read_metrics
+from movi.runs.files import read_evaluations, read_metrics
 from movi.runs.finding import find_runs
 
 HERE = Path(__file__).parent
@@ -83,14 +84,96 @@ def _what_does_it(evidence: Evidence) -> str:
     without = evidence.contrast(DECOUPLED, BASELINE)
     if without.comparison is None:
         return ""
+    what = "β = 0: two networks, one chooses and one evaluates"
     if without.is_complete:
-        added = _gain(evidence.contrast(MOMENTUM, DECOUPLED))
-        return f"Without the average (β = 0) it is {_gain(without)}; the average adds {added}."
+        added = evidence.contrast(MOMENTUM, DECOUPLED)
+        word = said_of(added).lower()
+        return (
+            f"Without the average ({what}) it is {_gain(without)}; with it over without it, "
+            f"{_gain(added)}: {word}."
+        )
     gains = (f"{g} {bracketed(own)}" for g, own in without.comparison.games.items())
     return (
-        "How much of it the average does is not decided yet: without it (β = 0: two networks, one "
-        f"chooses and one evaluates) the improvement on what is complete is {', '.join(gains)}."
+        f"How much of it the average does is not decided yet: without it ({what}) the improvement "
+        f"on what is complete is {', '.join(gains)}."
     )
+
+
+def average(evidence: Evidence) -> str:
+    """What decoupling does and what the average adds, game by game, and in a sentence."""
+    asked = {
+        "β = 0 over DQN": (DECOUPLED, BASELINE),
+        "Momentum-DQN over β = 0": (MOMENTUM, DECOUPLED),
+        "Double DQN over DQN": (DOUBLE, BASELINE),
+        "Momentum-DQN over Double DQN": (MOMENTUM, DOUBLE),
+    }
+    found = {name: evidence.contrast(*pair) for name, pair in asked.items()}
+    rows = []
+    for game in evidence.contrast(MOMENTUM, BASELINE).games:
+        gains = {n: {} if c.comparison is None else c.comparison.games for n, c in found.items()}
+        rows.append({"game": game, **{n: _estimate(own.get(game)) for n, own in gains.items()}})
+    whole = {n: _gain(c) if c.is_complete else "" for n, c in found.items()}
+    rows.append({"game": "mean", **whole})
+    words = {n: said_of(c).lower() for n, c in found.items() if c.is_complete}
+    if len(words) < len(found):
+        text = "Not all of these runs have ended: what has no number is not known."
+    else:
+        text = "By the intervals of the means: " + "; ".join(
+            f"{name}, {word}" for name, word in words.items()
+        )
+        text += "."
+    return f"{_table(rows)}\n\n{text}"
+
+
+def cuts(evidence: Evidence) -> str:
+    """The share of greedy episodes that were cut at the limit, where there are any."""
+    results, rows = evidence.by("training"), []
+    runs = () if results is None else results.runs
+    for game, label in dict.fromkeys((game_of(run.config.env), run.label) for run in runs):
+        own = [run for run in runs if (game_of(run.config.env), run.label) == (game, label)]
+        lengths = [n for run in own for row in read_evaluations(run.path) for n in row["lengths"]]
+        cut = sum(length >= LONGEST for length in lengths)
+        if cut:
+            row = {"game": game, "algorithm": pretty(label, label.split()[0])}
+            row["greedy episodes cut"] = f"{cut:,} of {len(lengths):,}"
+            rows.append(row)
+    return _table(sorted(rows, key=str)) if rows else "No greedy episode was cut."
+
+
+def meaning(evidence: Evidence) -> str:
+    """What follows for a reader, as far as it depends on the runs."""
+    lines = [
+        _on_the_games(evidence, MOMENTUM, "Momentum-DQN"),
+        _on_the_games(evidence, "munchausen-dqn", "Munchausen-DQN, with one network,"),
+    ]
+    added = evidence.contrast(MOMENTUM, DECOUPLED)
+    if added.is_complete:
+        follows = {
+            "Helps": "The average is worth its schedule: over two networks without it (β = 0) it "
+            "helps.",
+            "Harms": "The average is not worth its schedule here: two networks without it (β = 0) "
+            "do better.",
+            "No difference seen": "That it is the average which helps was not seen: two networks "
+            "without it (β = 0, `--beta-schedule constant --beta 0`) do as well, within these "
+            "intervals.",
+        }
+        lines.append(f"{follows[said_of(added)]} On average over the games: {_gain(added)}.")
+    return "\n".join(f"- {line}" for line in lines if line)
+
+
+def _on_the_games(evidence: Evidence, label: str, name: str) -> str:
+    """On which games something is above DQN, and on which below, by their own intervals."""
+    contrast = evidence.contrast(label, BASELINE)
+    if not contrast.is_complete or contrast.comparison is None:
+        return ""
+    signs = {
+        game: 0 if claims.around(own, 0) else 1 if own.value > 0 else -1
+        for game, own in contrast.comparison.games.items()
+    }
+    above, below = ([game for game, sign in signs.items() if sign == s] for s in (1, -1))
+    parts = [f"is above DQN on {', '.join(above) or 'no game'}", f"below it on {', '.join(below)}"]
+    where = " and ".join(parts if below else [*parts[:1], "below it on none"])
+    return f"{name} {where}; on average {_gain(contrast)} (greedy score)."
 
 
 def _gain(contrast: Contrast) -> str:
@@ -259,6 +342,9 @@ BLOCKS: Mapping[str, Callable[[Evidence], str]] = {
     "alongside": alongside,
     "peer": peer,
     "values": values,
+    "average": average,
+    "cuts": cuts,
+    "meaning": meaning,
     "chance": by_chance,
     "progress": progress,
 }

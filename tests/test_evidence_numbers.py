@@ -24,6 +24,12 @@ MATRICES = {
     "deep-sql": "2-speedy",
     "deep-dpp": "2-speedy",
     "munchausen-dqn": "3-munchausen",
+    "momentum-munchausen-dqn": "3-munchausen",
+    "momentum-dqn-heuristic": "4-beta",
+    "deep-sql-printed": "5-printed",
+    "deep-dpp-eta-10": "5-printed",
+    "momentum-dqn-beta-0": "11-decoupling",
+    "double-dqn": "11-decoupling",
     "momentum-dqn-beta-0.1": "4-beta",
     "momentum-dqn-beta-0.5": "4-beta",
     "momentum-dqn-beta-0.9": "4-beta",
@@ -38,11 +44,16 @@ POINTS = 20
 SHARE = r"([+−]?)(\d[\d,]*(?:\.(\d+))?) %"
 
 
+def block_of(name):
+    """What stands in a block of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    return re.search(rf"<!-- evidence:{name} -->\n(.*?)<!-- /evidence -->", text, re.DOTALL)[1]
+
+
 def rows_of(name):
     """The rows of the table in a block of the page, as lists of cells."""
-    text = PAGE.read_text(encoding="utf-8")
-    own = re.search(rf"<!-- evidence:{name} -->\n(.*?)<!-- /evidence -->", text, re.DOTALL)[1]
-    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in own.splitlines()[2:]]
+    lines = [line for line in block_of(name).splitlines()[2:] if line.startswith("|")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
 
 
 def row_that_begins(name, begin):
@@ -151,7 +162,9 @@ def compare_contrast(seen, label, over, envs, score):
         assert "no game is complete" in seen
         return 0
     so_far, games, mean, probability = found.groups()
-    counts = [sum(own) for own in zip(*(ended_of(env, label, over) for env in envs))]
+    each = [[sum(n) for n in zip(*(ended_of(env, o) for env in envs))] for o in (label, over)]
+    lacking = [own for own in each if own[0] < own[1]]
+    counts = [sum(own) for own in zip(*(lacking or each))]
     if len(complete) == len(envs):
         assert so_far is None
     else:
@@ -184,8 +197,36 @@ def deciding(seen):
     return interval(rest if mean else first)
 
 
+ELEVENTH = ("Asterix", "Seaquest", "Freeway", "SpaceInvaders", "Breakout")
+"""The order in which matrix 11 has the games."""
 FINDINGS = [
     ("Munchausen-DQN over DQN", "munchausen-dqn", "dqn", GAMES, "greedy"),
+    ("Momentum-Munchausen-DQN over DQN", "momentum-munchausen-dqn", "dqn", GAMES, "greedy"),
+    (
+        "Momentum-Munchausen-DQN over Munchausen-DQN",
+        "momentum-munchausen-dqn",
+        "munchausen-dqn",
+        GAMES,
+        "greedy",
+    ),
+    ("Deep SQL with the printed sign over DQN", "deep-sql-printed", "dqn", GAMES, "greedy"),
+    ("Deep DPP with η = 10 over DQN", "deep-dpp-eta-10", "dqn", GAMES, "greedy"),
+    (
+        "Momentum-DQN with β = 0 (decoupled, no average) over DQN",
+        "momentum-dqn-beta-0",
+        "dqn",
+        ELEVENTH,
+        "greedy",
+    ),
+    (
+        "Momentum-DQN over Momentum-DQN with β = 0 (what the average adds)",
+        "momentum-dqn",
+        "momentum-dqn-beta-0",
+        GAMES,
+        "greedy",
+    ),
+    ("Double DQN over DQN", "double-dqn", "dqn", ELEVENTH, "greedy"),
+    ("Momentum-DQN over Double DQN", "momentum-dqn", "double-dqn", GAMES, "greedy"),
     ("C51 over DQN", "c51", "dqn", TWO, "greedy"),
     ("Momentum-C51 over C51", "momentum-c51", "c51", TWO, "greedy"),
     ("Momentum-C51 over Momentum-DQN", "momentum-c51", "momentum-dqn", TWO, "greedy"),
@@ -275,8 +316,11 @@ def test_the_claims_have_the_improvements_of_the_files(begin, middle, label, sco
 
 @pytest.mark.parametrize("game", ["Asterix", "Breakout"])
 def test_the_quarters_by_beta_are_those_of_the_files(game):
-    rows = [row for row in rows_of("verdicts") if row[0].startswith("C8. ")]
-    ((_, seen, verdict),) = [row for row in rows if f"MinAtar's {game} " in row[0]]
+    if game == "Asterix":
+        _, seen, verdict = row_that_begins("verdicts", "C8. ")
+    else:  # the paper says nothing of it
+        _, seen = row_that_begins("findings", f"A fixed β on MinAtar's {game}.")
+        verdict, _, seen = seen.partition(". ")
     labels = [f"momentum-dqn-beta-{beta}" for beta in ("0.1", "0.5", "0.9")]
     ended, planned = ended_of(game, *labels)
     assert planned == 9
@@ -300,8 +344,166 @@ def test_the_quarters_by_beta_are_those_of_the_files(game):
         changes.append(0 if abs(change) <= pooled else np.sign(change))
     falls, rises = -changes[0], changes[1]
     confirmed, contradicted = falls == rises == 1, -1 in (falls, rises)
-    expected = "Confirmed" if confirmed else "Contradicted" if contradicted else "Not decided"
-    assert verdict == expected
+    words = ("Confirmed", "Contradicted", "Not decided")
+    if game != "Asterix":
+        named = ("seen as on Asterix", "the other way round", "not decided")
+        words = tuple(f"By C8's rule: {word}" for word in named)
+    assert verdict == words[0 if confirmed else 1 if contradicted else 2]
+
+
+def test_the_heuristic_is_judged_by_the_files():
+    _, seen, verdict = row_that_begins("verdicts", "C9. ")
+    envs, pair = ("Asterix", "Breakout"), ("momentum-dqn-heuristic", "momentum-dqn")
+    compared = [compare_contrast(seen, *pair, envs, score) for score in ("greedy", "training")]
+    if not is_all_there(envs, *pair):
+        assert verdict.startswith("Not decided yet, ")
+        return
+    assert compared == [2, 2]
+    ends = re.search(rf"; mean {SHARE} \[{SHARE}, {SHARE}\]", seen).groups()[3:]
+    low, high = (
+        (-1 if sign == "−" else 1) * float(digits) for sign, digits in (ends[:2], ends[3:5])
+    )
+    if 0 in (low, high) or 25 in (abs(low), abs(high)):
+        return  # rounded, it says nothing
+    around = low < 0 < high
+    within = low > -25 and high < 25
+    assert verdict == ("Contradicted" if not around else "Confirmed" if within else "Not decided")
+
+
+def gain_of(text):
+    """The share that a cell begins with."""
+    return text.partition(" [")[0]
+
+
+def test_the_table_of_the_average_is_what_the_files_say():
+    pairs = [
+        ("momentum-dqn-beta-0", "dqn"),
+        ("momentum-dqn", "momentum-dqn-beta-0"),
+        ("double-dqn", "dqn"),
+        ("momentum-dqn", "double-dqn"),
+    ]
+    *rows, mean = [row for row in rows_of("average") if len(row) == 5]
+    assert [row[0] for row in rows] == [*GAMES]
+    assert mean[0] == "mean"
+    for column, (label, over) in enumerate(pairs, 1):
+        gains = []
+        for row in rows:
+            if not is_all_there([row[0]], label, over):
+                assert row[column] == ""
+                continue
+            ours, theirs = (curves(row[0], own).mean() for own in (label, over))
+            gains.append(ours / theirs - 1)
+            assert is_share(gain_of(row[column]), gains[-1]), (row[0], label, over)
+        if len(gains) == len(GAMES):
+            assert is_share(gain_of(mean[column]), np.mean(gains))
+        else:
+            assert mean[column] == ""
+
+
+@pytest.mark.parametrize(
+    ("begin", "label"), [("Momentum-DQN is", "momentum-dqn"), ("Munchausen-DQN,", "munchausen-dqn")]
+)
+def test_what_it_means_names_the_games_above_and_below(begin, label):
+    """By the intervals that the tables have, which are compared elsewhere."""
+    text = block_of("meaning")
+    (line,) = [own for own in text.splitlines() if own.startswith(f"- {begin}")]
+    name = {"momentum-dqn": "C6. ", "munchausen-dqn": "Munchausen-DQN over DQN"}[label]
+    seen = row_that_begins("verdicts" if name == "C6. " else "findings", name)[1]
+    games = re.search(r"By the greedy score: (.*?); mean", seen)[1]
+    signs = {}
+    for game, ends in re.findall(r"(\S+) \S+ % (\[.*?\])", games):
+        low, high = interval(ends)
+        signs[game] = low if low == high else 0
+    assert list(signs) == [*GAMES]
+    above, below = ([game for game, sign in signs.items() if sign == s] for s in (1, -1))
+    assert (
+        f"is above DQN on {', '.join(above)} and below it on {', '.join(below) or 'none'};" in line
+    )
+    gains = [curves(g, label).mean() / curves(g, "dqn").mean() - 1 for g in GAMES]
+    assert is_share(re.search(r"on average (\S+ %)", line)[1], np.mean(gains))
+
+
+def test_episodes_that_were_cut_are_counted_from_the_files():
+    said = {(row[0], row[1]): row[2] for row in rows_of("cuts")}
+    names = {"Deep DPP": "deep-dpp", "Deep DPP η=10": "deep-dpp-eta-10"}
+    assert {name for _, name in said} <= {*names}
+    found = 0
+    for run in (EVIDENCE / "runs").glob("*/runs/MinAtar-*/*/*"):
+        rows = [json.loads(x) for x in (run / "evaluations.jsonl").read_text().splitlines()]
+        found += sum(length >= 100_000 for row in rows for length in row["lengths"])
+    counted = 0
+    for (game, name), text in said.items():
+        cut, episodes = (int(n.replace(",", "")) for n in text.split(" of "))
+        lengths = []
+        for run in folders(game, names[name]):
+            if has_ended(run):
+                rows = [json.loads(x) for x in (run / "evaluations.jsonl").read_text().splitlines()]
+                lengths += [length for row in rows for length in row["lengths"]]
+        assert (cut, episodes) == (sum(n >= 100_000 for n in lengths), len(lengths))
+        counted += cut
+    assert counted == found > 0
+
+
+def test_what_harms_on_freeway_follows_from_the_two_improvements_there():
+    _, seen = row_that_begins("findings", "On Freeway, where matrix 1")
+    if not is_all_there(["Freeway"], "momentum-dqn-beta-0", "dqn", "momentum-dqn"):
+        assert seen.startswith("Not decided yet, ")
+        return
+    word, _, rest = seen.partition(". ")
+    pairs = [("momentum-dqn-beta-0", "dqn"), ("momentum-dqn", "momentum-dqn-beta-0")]
+    texts = rest.split("; ")
+    assert len(texts) == 2
+    for text, (label, over) in zip(texts, pairs):
+        ours, theirs = (curves("Freeway", own).mean() for own in (label, over))
+        assert is_share(re.search(r"(\S+ %) \[", text)[1], ours / theirs - 1)
+    below = [interval(text)[1] < 0 for text in texts]
+    expected = (
+        "Decoupling harms" if below[0] else "The average harms" if below[1] else "Not decided"
+    )
+    assert word.startswith(expected)
+
+
+def test_the_values_beside_the_scores_are_those_of_the_metrics():
+    """Each run's largest mean of Q, its best greedy score; both averaged over seeds."""
+    labels = ("dqn", "double-dqn", "momentum-dqn-beta-0", "momentum-dqn")
+    rows = rows_of("values")
+    assert [row[0] for row in rows] == [*GAMES]
+    for game, best, *said in rows:
+        assert is_short(best, curves(game, "dqn").max(1).mean())
+        for label, text in zip(labels, said, strict=True):
+            if not is_all_there([game], label):
+                assert text == ""
+                continue
+            largest = []
+            for run in folders(game, label):
+                lines = (run / "metrics.jsonl").read_text().splitlines()
+                largest.append(max(json.loads(line)["mean_q"] or 0.0 for line in lines))
+            assert is_short(text, np.mean(largest)), (game, label)
+
+
+def test_the_games_alongside_are_those_of_their_files():
+    published = {row[0]: float(row[3]) for row in rows_of("published") if row[1] == "DQN"}
+    for game, runs, theirs, each, mean, difference, explained in rows_of("alongside"):
+        files = sorted((EVIDENCE / "alongside" / game).glob("*.json"))
+        assert runs == f"{len(files)} of 3" == "3 of 3"
+        assert float(theirs) == published[game]
+        scores = []
+        for file in files:
+            last = [r for r in json.loads(file.read_text())["rows"] if r["step"] > 900_000]
+            assert len(last) == 2
+            games = sum(row["episodes"] for row in last)
+            scores.append(sum(row["episodes"] * row["score"] for row in last) / games)
+        assert each == ", ".join(f"{score:.3g}" for score in scores)
+        assert mean == f"{np.mean(scores):.3g}"
+        gap = np.mean(scores) / published[game] - 1
+        assert is_share(difference, gap)
+        assert explained == ("yes" if abs(gap) <= 0.25 else "no")
+
+
+def test_the_progress_is_what_has_ended():
+    for matrix, ended, _ in rows_of("progress"):
+        there = (EVIDENCE / "runs" / matrix / "runs").glob("*/*/*/status.json")
+        assert ended.split(" of ")[0] == str(sum(has_ended(file.parent) for file in there))
 
 
 @pytest.mark.parametrize(("label", "name"), [("dqn", "DQN"), ("munchausen-dqn", "Munchausen-DQN")])

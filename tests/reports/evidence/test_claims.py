@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from movi.errors import UserError
-from movi.reports.evidence import claims, figures
+from movi.reports.evidence import claims, figures, findings
 from movi.reports.evidence.gathered import Evidence, gather
 from movi.reports.evidence.plan import read_plan
 from movi.reports.evidence.sections import published_rows
@@ -58,15 +58,15 @@ def test_while_runs_are_missing_nothing_is_decided_and_complete_games_are_told(
     evidence = evidence_in(folder)
     verdict = claims.momentum_helps(evidence)
     assert verdict.confirmed is None
-    assert verdict.word == "Not decided yet, 11 of 12 runs"
-    assert "so far (11 of 12 runs; complete: Asterix): Asterix +100 % [" in verdict.seen
+    assert verdict.word == "Not decided yet, 5 of 6 runs"
+    assert "so far (5 of 6 runs; complete: Asterix): Asterix +100 % [" in verdict.seen
     assert "Breakout" not in verdict.seen
     figure = figures.does_it_help(evidence)
     assert figure is not None
     titles = [panel.title for panel in figure.panels]
     assert titles[0].startswith("Asterix: +100 % [")
     assert titles[1] == "Breakout: not complete"
-    assert "(1 of 2 games complete, 11 of 12 runs)" in figure.subtitle
+    assert "(1 of 2 games complete, 5 of 6 runs)" in figure.subtitle
     bars = figures.improvements(evidence, "greedy")
     assert bars is not None
     assert (bars.games, bars.awaited) == (["Asterix"], ("Breakout",))
@@ -78,7 +78,7 @@ def test_without_any_run_everything_is_still_asked(folder: Path) -> None:
     assert words(*claims.verdicts(evidence)) == [
         "Not decided yet, 0 of 12 runs",
         *["Not decided yet, 0 of 12 runs"] * 3,
-        *["Not decided yet, 0 of 9 runs"] * 2,
+        "Not decided yet, 0 of 9 runs",
         "Not decided yet, 0 of 12 runs",
     ]
     assert figures.does_it_help(evidence) is None
@@ -137,11 +137,16 @@ def test_c8_compares_the_quarters_with_the_pooled_standard_error(
     change = np.array([first, 0, 0, last])
     write_matrix(folder, "4-beta", betas(0.0, 0.0, change), games=["Asterix"])
     evidence = evidence_in(folder)
-    verdict = claims.slower_and_higher(evidence, "Asterix")
+    verdict = claims.slower_and_higher(evidence)
     assert verdict.word == word
     assert f"first quarter 2, 2, {2 + first:g} (pooled standard error 0.8165)" in verdict.seen
     assert f"last quarter 7, 7, {7 + last:g} (pooled standard error 0.8165)" in verdict.seen
-    assert claims.slower_and_higher(evidence, "Breakout").word == "Not decided yet, 0 of 9 runs"
+    elsewhere = findings.beta_elsewhere(evidence).seen
+    assert elsewhere == "Not decided yet, 0 of 9 runs. 0 of 9 runs have ended."
+    write_matrix(folder, "4-beta", betas(0.0, 0.0, change), games=["Breakout"])
+    found = {"Confirmed": "seen as on Asterix", "Contradicted": "the other way round"}
+    elsewhere = findings.beta_elsewhere(evidence_in(folder)).seen
+    assert elsewhere.startswith(f"By C8's rule: {found.get(word, 'not decided')}. Breakout, for β")
 
 
 @pytest.mark.parametrize(

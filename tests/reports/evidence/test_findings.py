@@ -133,3 +133,103 @@ def test_the_figures_of_c51_and_sac_have_their_improvements_above_each_game(fold
     assert len({style.colour for style in c51.styles}) == 3
     assert "improvement in area of Momentum-C51 over C51, mean +100 % [" in c51.subtitle
     assert figures.in_sac(evidence, findings.SAC[1]) is None
+
+
+DECOUPLING = """environments = ["MinAtar/Asterix", "MinAtar/Breakout"]
+algorithms = [
+    {algorithm = "momentum-dqn", label = "momentum-dqn β=0", beta_schedule = "constant", beta = 0},
+    "double-dqn",
+]
+seeds = 3
+preset = "minatar-published"
+[config]
+steps = 200_000
+"""
+
+
+@pytest.fixture
+def decoupling(folder: Path) -> Path:
+    """The plan with Momentum-DQN without its average, and Double DQN."""
+    file = folder / "evidence.toml"
+    file.write_text(file.read_text().replace("matrices = [", 'matrices = ["11-decoupling.toml", '))
+    (folder / "11-decoupling.toml").write_text(DECOUPLING)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("gain", "seen"),
+    [
+        (-3.9, "Decoupling harms. β = 0 over DQN −98 % ["),
+        (12.0, "The average harms. β = 0 over DQN +300 % ["),
+        (0.0, "The average harms. β = 0 over DQN 0 % ["),
+        (-1.0, "Not decided: the interval of either contains 0 or is above it. β = 0 over DQN −25"),
+    ],
+)
+def test_what_harms_on_a_game_is_what_is_below_dqn_there(
+    decoupling: Path, gain: float, seen: str
+) -> None:
+    """DQN's mean area is 4 and Momentum-DQN's 2: half of it, whatever harms."""
+    write_matrix(decoupling, "1-momentum", {"dqn": 0.0, "momentum-dqn": -2.0})
+    waiting = findings.what_harms(evidence_in(decoupling), "Breakout")
+    assert waiting is not None
+    assert waiting.seen == "Not decided yet, 0 of 3 runs."
+    write_matrix(decoupling, "11-decoupling", {"momentum-dqn β=0": gain})
+    found = findings.what_harms(evidence_in(decoupling), "Breakout")
+    assert found is not None
+    assert found.seen.startswith(seen)
+    share = 2 / (4 + gain) - 1
+    said = f"{100 * share:+,.0f}".replace("-", "−")
+    assert f"; Momentum-DQN over β = 0 {said} % [" in found.seen
+    assert findings.what_harms(evidence_in(decoupling)) is None  # no Freeway in this plan
+
+
+def test_bars_over_all_games_leave_out_what_is_planned_on_some_or_not_complete(
+    decoupling: Path,
+) -> None:
+    file = decoupling / "10-distributional.toml"
+    file.write_text(file.read_text().replace('"MinAtar/Asterix", ', ""))
+    write_matrix(decoupling, "1-momentum", {"dqn": 0.0, "momentum-dqn": 4.0})
+    write_matrix(decoupling, "2-speedy", {"deep-sql": 0.0, "deep-dpp": -1.0})
+    write_matrix(decoupling, "10-distributional", {"c51": 4.0})
+    missing = [("Breakout", "double-dqn", 1)]
+    gains = {"double-dqn": 1.0, "momentum-dqn β=0": 2.0}
+    write_matrix(decoupling, "11-decoupling", gains, without=missing)
+    evidence = evidence_in(decoupling)
+    bars = figures.improvements(evidence, "greedy")
+    assert bars is not None
+    known = ["Momentum-DQN", "Deep SQL", "Deep DPP"]
+    assert [own.style.label for own in bars.bars] == [*known, "Double DQN"]
+    assert len({own.style.colour for own in bars.bars}) == 4
+    overall = figures.overall(evidence, "greedy")
+    assert overall is not None
+    assert [[s.label for s, _ in panel.estimates] for panel in overall.panels] == [known] * 2
+    assert overall.subtitle.endswith("curve, 2 games")
+
+
+def test_the_figure_of_the_average_has_its_gain_over_beta_zero(decoupling: Path) -> None:
+    """β = 0 has the area 4 + 4 = 8 and Momentum-DQN 4 + 8 = 12: half as much again."""
+    write_matrix(decoupling, "1-momentum", {"dqn": 0.0, "momentum-dqn": 8.0})
+    assert figures.is_it_the_average(evidence_in(decoupling)) is None
+    write_matrix(decoupling, "11-decoupling", {"momentum-dqn β=0": 4.0, "double-dqn": 0.0})
+    drawn = figures.is_it_the_average(evidence_in(decoupling))
+    assert drawn is not None
+    assert [panel.title[:16] for panel in drawn.panels] == ["Asterix: +50 % [", "Breakout: +50 % "]
+    labels = ["Momentum-DQN β=0", "Momentum-DQN", "DQN", "Double DQN"]
+    assert [style.label for style in drawn.styles] == labels
+    assert len({style.colour for style in drawn.styles}) == 4
+
+
+def test_the_figure_of_beta_has_whole_games_and_no_other_runs(decoupling: Path) -> None:
+    write_matrix(decoupling, "1-momentum", {"dqn": 0.0, "momentum-dqn": 8.0})
+    write_matrix(decoupling, "11-decoupling", {"momentum-dqn β=0": 4.0})
+    betas = {f"momentum-dqn β={b}": b for b in (0.1, 0.5, 0.9)}
+    gains = {**betas, "momentum-dqn (heuristic)": 1.0}
+    assert figures.beta(evidence_in(decoupling)) is None
+    write_matrix(decoupling, "4-beta", gains, without=[("Breakout", "momentum-dqn β=0.5", 0)])
+    drawn = figures.beta(evidence_in(decoupling))
+    assert drawn is not None
+    assert [panel.title for panel in drawn.panels] == ["Asterix"]
+    assert drawn.title.endswith(": Asterix")
+    shown = [style.label for style in drawn.styles]
+    assert len(shown) == 6
+    assert "Momentum-DQN β=0" not in shown

@@ -67,6 +67,7 @@ FURTHER: tuple[tuple[str, Dash], ...] = (
     (PURPLE, (5, 4)),
     (VERMILLION, (14, 2, 4, 2)),
     (BLUE, (8, 2)),
+    (MUTED, (2, 3, 8, 3)),
 )
 """Colours and dashes of further algorithms, in order."""
 

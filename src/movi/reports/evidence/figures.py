@@ -5,12 +5,13 @@ from dataclasses import replace
 from itertools import cycle
 
 from movi.reports.deep import figures
-from movi.reports.deep.results import BASELINE, MOMENTUM, Results, Series
+from movi.reports.deep.results import BASELINE, MOMENTUM, Series
 from movi.reports.drawing.bars import Bars, BarsFigure, bracketed
 from movi.reports.drawing.intervals import IntervalsFigure, Statistic
 from movi.reports.drawing.panels import PanelsFigure
 from movi.reports.drawing.styles import DEEP, FURTHER, Style
-from movi.reports.evidence.claims import told
+from movi.reports.evidence.claims import BETA_GAMES, BETAS, HEURISTIC, told
+from movi.reports.evidence.findings import DECOUPLED, DOUBLE
 from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, Group
 from movi.runs.finding import Score
 
@@ -20,6 +21,13 @@ def does_it_help(evidence: Evidence, score: Score = "greedy") -> PanelsFigure | 
     contrast = evidence.contrast(MOMENTUM, BASELINE, score=score)
     title = f"Does momentum help? Momentum-DQN and DQN on MinAtar, {score} score"
     return _curves(evidence, contrast, f"does-it-help-{score}", title)
+
+
+def is_it_the_average(evidence: Evidence) -> PanelsFigure | None:
+    """Momentum-DQN with its average and with none (β = 0), beside DQN and Double DQN."""
+    contrast = evidence.contrast(MOMENTUM, DECOUPLED)
+    title = "Is it the average? Momentum-DQN with β = 0 has none; greedy score"
+    return _curves(evidence, contrast, "decoupling-greedy", title, beside=(BASELINE, DOUBLE))
 
 
 def in_c51(evidence: Evidence) -> PanelsFigure | None:
@@ -70,7 +78,9 @@ def _curves(
     what = "improvement in area"
     if beside:
         what += f" of {known[contrast.label].style.label} over {known[contrast.over].style.label}"
-    mean = f", mean {bracketed(found.mean)}" if found is not None and len(gains) > 1 else ""
+    # A mean over environments is the plan's for MinAtar alone.
+    pooled = found is not None and len(gains) > 1 and group == MAIN
+    mean = f", mean {bracketed(found.mean)}" if found is not None and pooled else ""
     count = f"{contrast.ended} of {contrast.planned} runs"
     whole = f"{len(contrast.complete)} of {len(contrast.games)} games complete, {count}"
     subtitle = f"above each game the {what}{mean} ({whole})"
@@ -87,8 +97,9 @@ def _curves(
 
 
 def _styled(shown: Sequence[Series]) -> list[Series]:
-    """Each in a look of its own among these alone: in all of the evidence they come round again."""
-    looks = cycle(FURTHER)
+    """Each in a colour of its own among these alone: in all of the evidence they come again."""
+    taken = {one.style.colour for one in shown if one.label in DEEP}
+    looks = cycle([look for look in FURTHER if look[0] not in taken])
     return [
         one if one.label in DEEP else replace(one, style=Style(one.style.label, *next(looks)))
         for one in shown
@@ -96,11 +107,13 @@ def _styled(shown: Sequence[Series]) -> list[Series]:
 
 
 def _contrasts(evidence: Evidence, score: Score) -> list[tuple[Series, Contrast]]:
-    """Every main algorithm against DQN, as far as games are complete."""
+    """Every main algorithm that the plan has on all games against DQN, as far as complete."""
     results = evidence.by(score)
     shown = [] if results is None else [s for s in results.series if s.main and s.label != BASELINE]
-    found = [(s, evidence.contrast(s.label, BASELINE, score=score)) for s in _styled(shown)]
-    return [(series, own) for series, own in found if own.comparison is not None]
+    games = {*evidence.contrast(MOMENTUM, BASELINE).games}
+    found = {s.label: evidence.contrast(s.label, BASELINE, score=score) for s in shown}
+    known = {n: own for n, own in found.items() if own.comparison and {*own.games} == games}
+    return [(s, known[s.label]) for s in _styled([s for s in shown if s.label in known])]
 
 
 def improvements(evidence: Evidence, score: Score) -> BarsFigure | None:
@@ -132,14 +145,19 @@ def _diverged(evidence: Evidence, label: str) -> frozenset[str]:
 
 
 def overall(evidence: Evidence, score: Score) -> IntervalsFigure | None:
-    """Mean improvement and probability of improvement over DQN, over the complete games."""
-    found = [(s.style, own.comparison) for s, own in _contrasts(evidence, score) if own.comparison]
+    """Mean improvement and probability of improvement over DQN, of what is complete everywhere."""
+    found = [
+        (series.style, own.comparison)
+        for series, own in _contrasts(evidence, score)
+        if own.comparison is not None and own.is_complete
+    ]
     if not found:
         return None
+    games = len(found[0][1].games)
     return IntervalsFigure(
         name=f"overall-{score}",
         title=f"Improvement over DQN on MinAtar, over games, {score} score",
-        subtitle=f"by the area under the {score} curve; complete games alone",
+        subtitle=f"by the area under the {score} curve, {games} games",
         panels=(
             Statistic("mean improvement", 0.0, tuple((s, own.mean) for s, own in found)),
             Statistic(
@@ -161,7 +179,30 @@ def _unfinished(found: list[tuple[Series, Contrast]]) -> str:
 
 
 def beta(evidence: Evidence) -> PanelsFigure | None:
-    """Momentum-DQN with fixed values of β and the heuristic, by the greedy score."""
-    results: Results | None = evidence.by("greedy")
-    figure = None if results is None else figures.influence_of_beta(results)
-    return None if figure is None else replace(figure, name="beta-greedy")
+    """Momentum-DQN with fixed values of β and the heuristic, where all their runs have ended."""
+    results = evidence.by("greedy")
+    labels = (BASELINE, *BETAS, MOMENTUM, HEURISTIC)
+    known = {} if results is None else {series.label: series for series in results.series}
+    games = [game for game in BETA_GAMES if all(_is_whole(evidence, game, own) for own in labels)]
+    if results is None or not games:
+        return None
+    drawn = figures.learning_curves(results, _styled([known[label] for label in labels]), games)
+    if drawn is None:
+        return None
+    where = f": {games[0]}" if len(games) == 1 else ""
+    panels = tuple(
+        replace(p, traces=tuple(replace(t, runs=None, spread=None) for t in p.traces))
+        for p in drawn.panels
+    )
+    return replace(
+        drawn,
+        name="beta-greedy",
+        title=f"Influence of β on Momentum-DQN{where}",
+        subtitle="greedy score, mean over seeds; fixed β, and the schedules that raise it",
+        panels=panels,
+    )
+
+
+def _is_whole(evidence: Evidence, game: str, label: str) -> bool:
+    _, ended, planned = evidence.counted(game, label)
+    return 0 < ended == planned

@@ -11,9 +11,19 @@ import numpy as np
 
 from movi.reports.deep.naming import game_of, suite_of
 from movi.reports.deep.results import BASELINE, MOMENTUM
+from movi.reports.drawing.bars import bracketed
 from movi.reports.drawing.numbers import percent, share, short
-from movi.reports.evidence.claims import SAME, around, missing, told, verdicts
+from movi.reports.evidence.claims import (
+    BETA_GAMES,
+    SAME,
+    around,
+    by_beta,
+    missing,
+    told,
+    verdicts,
+)
 from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, Group
+from movi.reports.statistics import Estimate
 from movi.reports.verdict import Finding, Verdict
 from movi.runs.files import read_metrics
 
@@ -33,6 +43,8 @@ CONTRASTS = (
     ("momentum-c51", MOMENTUM, "Momentum-C51 over Momentum-DQN"),
 )
 """Beside the claims, by the claims' protocol and score: label, over, in words."""
+HARMED = "Freeway"
+"""The game of the plan on which Momentum-DQN was below DQN when the question was asked."""
 OPTIMISER: Group = ("MinAtar", "minatar")
 SAC: tuple[Group, ...] = (("gymnax", "sac"), ("Gymnasium", "sac"))
 SAC_CONTRASTS = (
@@ -58,6 +70,8 @@ def everything(evidence: Evidence) -> tuple[Verdict | Finding, ...]:
 def _others(evidence: Evidence) -> Iterator[Finding | None]:
     for label, over, name in CONTRASTS:
         yield described(evidence.contrast(label, over), name)
+    yield what_harms(evidence)
+    yield beta_elsewhere(evidence)
     yield clipped(evidence)
     name = "Momentum-DQN over DQN with RMSProp and the Huber loss (preset minatar)"
     yield described(evidence.contrast(MOMENTUM, BASELINE, group=OPTIMISER), name)
@@ -72,6 +86,47 @@ def _others(evidence: Evidence) -> Iterator[Finding | None]:
                 yield described(contrast, name)
 
 
+def beta_elsewhere(evidence: Evidence) -> Finding:
+    """A fixed β on the plan's other game: the paper states nothing of it."""
+    game = BETA_GAMES[1]
+    seen, decided, waiting = by_beta(evidence, game)
+    word = {True: "seen as on Asterix", False: "the other way round", None: "not decided"}
+    rule = f"Not decided yet, {waiting}" if waiting else f"By C8's rule: {word[decided]}"
+    return Finding(
+        f"A fixed β on MinAtar's {game}. The paper has a sentence on Asterix (C8) and finds “an "
+        "optimal β per game, that could be quite different from game to game” (app:atari-mixt).",
+        f"{rule}. {seen}",
+    )
+
+
+def what_harms(evidence: Evidence, game: str = HARMED) -> Finding | None:
+    """Where momentum harms: is it the average, or that one network chooses and one evaluates?"""
+    without, added = (
+        evidence.contrast(label, over, games=[game])
+        for label, over in ((DECOUPLED, BASELINE), (MOMENTUM, DECOUPLED))
+    )
+    if not without.games:
+        return None
+    about = (
+        f"On {game}, where matrix 1 has Momentum-DQN below DQN: with β = 0, is it below, too (then "
+        "decoupling harms), or not (then the average does)? By the greedy score."
+    )
+    if not (without.is_complete and added.is_complete and without.comparison and added.comparison):
+        return Finding(about, f"Not decided yet, {missing(without)}.")
+    one, other = without.comparison.mean, added.comparison.mean
+    word = "Not decided: the interval of either contains 0 or is above it"
+    if _is_below(one):
+        word = "Decoupling harms"
+    elif _is_below(other):
+        word = "The average harms"
+    seen = f"β = 0 over DQN {bracketed(one)}; Momentum-DQN over β = 0 {bracketed(other)}"
+    return Finding(about, f"{word}. {seen}.")
+
+
+def _is_below(estimate: Estimate) -> bool:
+    return not around(estimate, 0) and estimate.value < 0
+
+
 def described(contrast: Contrast, name: str) -> Finding | None:
     """None if the plan does not have the two on a game."""
     if not contrast.games:
@@ -79,9 +134,14 @@ def described(contrast: Contrast, name: str) -> Finding | None:
     about = f"{name}, on {', '.join(contrast.games)}, by the {contrast.score} score."
     if not contrast.is_complete or contrast.comparison is None:
         return Finding(about, f"Not decided yet, {missing(contrast)}. {told(contrast)}")
+    return Finding(about, f"{said_of(contrast)}. {told(contrast)}")
+
+
+def said_of(contrast: Contrast) -> str:
+    """A complete contrast in the plan's words."""
+    assert contrast.comparison is not None
     mean = contrast.comparison.mean
-    word = "No difference seen" if around(mean, 0) else "Helps" if mean.value > 0 else "Harms"
-    return Finding(about, f"{word}. {told(contrast)}")
+    return "No difference seen" if around(mean, 0) else "Helps" if mean.value > 0 else "Harms"
 
 
 def clipped(evidence: Evidence) -> Finding | None:

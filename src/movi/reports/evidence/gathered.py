@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+import numpy as np
+
 from movi.reports.deep.gathering import pooled_results
 from movi.reports.deep.naming import game_of, suite_of
 from movi.reports.deep.references import Reference
@@ -37,7 +39,7 @@ class Contrast:
     """Those on which the plan has both."""
     complete: tuple[str, ...]
     ended: int
-    """Runs of both on these games."""
+    """Runs of both on these games; of the one that is not complete, if the other is."""
     planned: int
     comparison: Comparison | None
     """Over the complete games; None if there are none."""
@@ -107,13 +109,16 @@ class Evidence:
         planned = self.seeds.get(group, {})
         both = [g for g, own in planned if own == label and (g, over) in planned]
         shared = tuple(game for game in both if games is None or game in games)
-        ours, theirs, ended, due = {}, {}, 0, 0
+        ours, theirs = {}, {}
+        counts = np.zeros((2, 2), int)  # that have ended and are planned, of either
         for game in shared:
             one, has, wants = self.counted(game, label, score, group)
             other, had, wanted = self.counted(game, over, score, group)
-            ended, due = ended + has + had, due + wants + wanted
+            counts += [(has, had), (wants, wanted)]
             if one is not None and other is not None and (has, had) == (wants, wanted):
                 ours[game], theirs[game] = areas_in_common(one, other)
+        lacking = counts[0] < counts[1]
+        ended, due = counts[:, lacking if lacking.any() else ~lacking].sum(1).tolist()
         defined = any(areas.mean() != 0 for areas in theirs.values())
         comparison = compare(ours, theirs, resamples=RESAMPLES) if defined else None
         return Contrast(label, over, score, shared, tuple(ours), ended, due, comparison)

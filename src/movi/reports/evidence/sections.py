@@ -53,6 +53,7 @@ def drawn() -> tuple[Callable[[Evidence], Figure | None], ...]:
         partial(figures.does_it_help, score="training"),
         partial(figures.improvements, score="training"),
         partial(figures.overall, score="training"),
+        figures.is_it_the_average,
         figures.beta,
         figures.in_c51,
         *(partial(figures.in_sac, group=group) for group in SAC),
