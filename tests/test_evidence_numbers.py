@@ -18,6 +18,8 @@ PAGE = EVIDENCE.parent / "docs" / "evidence.md"
 GAMES = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
 TWO = ("Breakout", "Asterix")
 PENDULUM = "gymnax-Pendulum-v1"
+FIVE = {PENDULUM: "8-sac", "Pendulum-v1": "13-pendulum", "CartPole-v1": "12-cartpole"}
+"""By folder: the matrices of other environments that have five seeds."""
 MATRICES = {
     "dqn": "1-momentum",
     "momentum-dqn": "1-momentum",
@@ -77,8 +79,8 @@ def is_short(said, value):
 
 def folders(env, label):
     """The runs that the plan has of an algorithm, by seed, whether or not they are there."""
-    if env == PENDULUM:
-        places = [("8-sac", seed) for seed in range(5)]
+    if env in FIVE:
+        places = [(FIVE[env], seed) for seed in range(5)]
     elif env in ("Hopper-v5", "HalfCheetah-v5"):
         places = [("9-mujoco", seed) for seed in range(2)]
     else:
@@ -86,7 +88,7 @@ def folders(env, label):
         ended = len(list((EVIDENCE / "runs" / MORE / "runs").glob("*/*/*/status.json")))
         if label in SEEDED_AGAIN and ended == 30:
             places += [(MORE, 3), (MORE, 4)]
-    folder = env if env == PENDULUM or env.endswith("-v5") else f"MinAtar-{env}"
+    folder = env if env in FIVE or env.endswith("-v5") else f"MinAtar-{env}"
     return [EVIDENCE / "runs" / m / "runs" / folder / label / f"seed-{s}" for m, s in places]
 
 
@@ -263,19 +265,29 @@ def test_what_is_described_is_what_the_files_say(name, label, over, envs, score)
     assert seen.startswith(f"{word}. ")
 
 
-def test_the_returns_of_sac_on_pendulum_are_those_at_the_ends_of_its_runs():
-    _, seen = row_that_begins("findings", "Is our SAC the published SAC?")
-    ended, planned = ended_of(PENDULUM, "sac")
+@pytest.mark.parametrize(
+    ("name", "env", "label", "least", "enough"),
+    [
+        ("SAC", PENDULUM, "sac", -200, 5),
+        ("SAC", "Pendulum-v1", "sac", -200, 5),
+        ("C51", "CartPole-v1", "c51", 475, 4),
+    ],
+    ids=["SAC fused", "SAC host", "C51"],
+)
+def test_the_returns_at_the_ends_are_those_of_the_files(name, env, label, least, enough):
+    where = env.replace("gymnax-", "gymnax/")
+    _, seen = row_that_begins("findings", f"Is our {name} the published {name} on {where}?")
+    ended, planned = ended_of(env, label)
     assert planned == 5
     if ended < planned:
         assert seen.startswith(f"Not decided yet, {ended} of 5 runs")
         return
-    ours = at_the_end(PENDULUM, "sac")
+    ours = at_the_end(env, label)
     said = re.search(r"The returns: (.*)\.$", seen)[1].split(", ")
     assert len(said) == 5
     assert all(map(is_short, said, ours)), (said, ours)
-    good = int((ours >= -200).sum())
-    word = "The same" if good == 5 else "Not the same"
+    good = int((ours >= least).sum())
+    word = "The same" if good >= enough else "Not the same"
     assert seen.startswith(f"{word}: {good} of 5 seeds. ")
 
 

@@ -67,6 +67,15 @@ def test_the_mass_that_is_clipped_is_counted():
     assert float(support.clipped(0.0, 1.0, p)) == 0.0
 
 
+def test_an_atom_that_rounding_moves_beyond_the_end_is_not_clipped():
+    """0.15 + 0.97 · 5 = 5, which in 32 bits is more."""
+    support, last = Categorical(-5.0, 5.0, 51), np.eye(51, dtype=np.float32)[-1]
+    r, discount = np.float32(0.15), np.float32(0.97)
+    assert r + discount * np.float32(5) > 5
+    assert float(support.clipped(r, discount, last)) == 0
+    assert float(support.clipped(np.float32(0.16), discount, last)) == 1
+
+
 @given(beta=st.floats(0, 1, width=32), x=distributions(), y=distributions())
 def test_the_mean_of_a_mixture_is_the_mixture_of_the_means(beta, x, y):
     with jax.enable_x64(True):

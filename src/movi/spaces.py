@@ -22,6 +22,9 @@ class ObservationSpace:
     start: int = 0
     """The first category's number."""
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(self.shape))
+
     def zeros(self, *leading: int) -> np.ndarray:
         """Observations of the right shape and dtype; the value of each is ``start``."""
         return np.full((*leading, *self.shape), self.start, dtype=self.dtype)
@@ -41,13 +44,21 @@ class Box:
     """The largest."""
     shape: tuple[int, ...]
     """The shape of the environment's own actions."""
+    dtype: str = "float32"
+    """Their own dtype, of floats."""
 
     def __post_init__(self) -> None:
-        size = math.prod(self.shape) if min(self.shape, default=1) > 0 else 0
+        for name in ("low", "high", "shape"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if np.dtype(self.dtype).kind != "f":
+            raise UserError(f"actions: of {self.dtype}, expected floats")
+        if min(self.shape, default=1) < 1:
+            raise UserError(f"actions: of the shape {self.shape}, expected at least one number")
+        size = math.prod(self.shape)
         if not size == len(self.low) == len(self.high):
             raise UserError(
                 f"actions: {len(self.low)} and {len(self.high)} bounds, expected {size} each "
-                f"for the shape {tuple(self.shape)}"
+                f"for the shape {self.shape}"
             )
         for low, high in zip(self.low, self.high):
             if not -math.inf < low < high < math.inf:
@@ -61,17 +72,19 @@ class Box:
         return len(self.low)
 
     def rescaled(self, xp: Any, actions: Any) -> Any:
-        """Actions [..., size] in [−1, 1] (clipped) as the environment's own.
+        """Actions [..., size] in [−1, 1] (clipped) as the environment's own, within its bounds.
 
         >>> box = Box((0.0, -2.0), (1.0, 2.0), (2,))
         >>> box.rescaled(np, np.array([[-1.0, 0.5], [1.0, 3.0]])).tolist()
         [[0.0, 1.0], [1.0, 2.0]]
         """
-        low, high = xp.asarray(self.low, xp.float32), xp.asarray(self.high, xp.float32)
-        share = (xp.clip(xp.asarray(actions, xp.float32), -1, 1) + 1) / 2
-        # Both ends are met exactly: a sum of shares is, low + share · (high − low) is not.
-        own = (1 - share) * low + share * high
-        return own.reshape(*own.shape[:-1], *self.shape)
+        dtype = np.result_type(self.dtype, np.float32)  # bounds of float64 are not those of float32
+        low, high = xp.asarray(self.low, dtype), xp.asarray(self.high, dtype)
+        share = (xp.clip(xp.asarray(actions, dtype), -1, 1) + 1) / 2
+        # Both ends are met exactly: a sum of shares is, low + share · (high − low) is not. Between
+        # them rounding may go beyond one.
+        own = xp.clip((1 - share) * low + share * high, low, high)
+        return own.reshape((*own.shape[:-1], *self.shape)).astype(self.dtype)
 
 
 class ActionFormat(NamedTuple):

@@ -232,3 +232,6 @@ def test_the_clipped_share_is_of_the_value_whatever_it_is_called():
     mine = Algorithm("mine", {"z": AVI.targets["q"]}, preference="z", value="z", kinds={"z": z})
     assert regression(mine).shown == ("mean_z", "clipped_z")
     assert clipping({"iteration": 2, "clipped_z": 0.5}).startswith("clipped_z: 50.0 %")
+    assert clipping({"iteration": 2, "clipped_z": 0.011}).startswith("clipped_z: 1.1 %")
+    assert clipping({"iteration": 2, "clipped_z": 0.0099, "loss_z": 3.0}) == ""
+    assert clipping({"iteration": 2, "clipped_z": None}) == ""

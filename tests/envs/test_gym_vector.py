@@ -140,7 +140,9 @@ def test_spaces_become_plain_data():
         (7,), "int8"
     )
     arm = box(np.array([[-1.0, 0.0]]), np.array([[2.0, 0.5]]), dtype=np.float64)
-    assert spaces_of(box(0, 1, (2,)), arm, "x").actions == Box((-1.0, 0.0), (2.0, 0.5), (1, 2))
+    assert spaces_of(box(0, 1, (2,)), arm, "x").actions == Box(
+        (-1.0, 0.0), (2.0, 0.5), (1, 2), "float64"
+    )
 
 
 class Arm(gym.Env):

@@ -79,6 +79,21 @@ class BothReward(Diagnostic):
         return 1.0 if (action == 1) == (self.x > 0) else -1.0
 
 
+class RandomReturn(Diagnostic):
+    """Observations 0 then 1; at the end 1 or −1, of each action in turn: either of ½."""
+
+    length = 2
+
+    def __init__(self):
+        self.last = [-1.0, -1.0]
+
+    def reward(self, action):
+        if self.t == 0:
+            return 0.0
+        self.last[action] *= -1
+        return self.last[action]
+
+
 GAMMA = 0.9
 # environment, observations, q* at each
 DIAGNOSTICS = [

@@ -7,7 +7,7 @@ from movi.agents.registry import names
 from movi.runs.config import Config
 from movi.training.train import train
 from movi.values import Categorical, Quantile
-from tests.training.diagnostics import DIAGNOSTICS, GAMMA, OneState, vector
+from tests.training.diagnostics import DIAGNOSTICS, GAMMA, OneState, RandomReturn, vector
 
 SETTINGS = {
     "steps": 1_500,
@@ -102,6 +102,34 @@ def test_learned_values_are_the_closed_form(environment, observations, values, a
     config = Config(algorithm, "diagnostic", **SETTINGS, options=options)
     result = train(config, environment=vector([environment]))
     check_learned(result, observations, values, options)
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "options"),
+    [("c51", ATOMS), ("momentum-c51", {**ATOMS, **HALF}), ("qr-dqn", {"quantiles": 4})],
+)
+def test_the_distribution_of_a_random_return_is_the_closed_form(algorithm, options):
+    """Half of the mass at −1 and half at 1, and a step before at ∓γ.
+
+    The quantile at the level τ < ½ of such a return, by Huber's loss with its bend at 1, is where
+    (1 − τ) d = τ for its distance d from −1: the slope of the other half's loss is 1.
+    """
+    slowly = {**SETTINGS, "steps": 3_000, "batch_size": 128, "learning_rate": 1e-3}
+    config = Config(algorithm, "diagnostic", **slowly, options=options)
+    agent = train(config, environment=vector([RandomReturn])).agent
+    x = np.array([[0.0], [1.0]], np.float32)
+    for name in agent.params:
+        np.testing.assert_allclose(agent.values(x, name), np.zeros((2, 2)), atol=0.15)
+        found = agent.distribution(x, name)
+        if algorithm == "qr-dqn":
+            low = [-1 + tau / (1 - tau) for tau in (1 / 8, 3 / 8)]
+            expected = np.array([*low, -low[1], -low[0]])
+            np.testing.assert_allclose(found[1], np.stack([expected] * 2), atol=0.2)
+            continue
+        for place, size in ((0, GAMMA), (1, 1.0)):
+            for side in (-size, size):
+                near = np.abs(agent.kinds[name].atoms - side) < 0.26
+                np.testing.assert_allclose((found[place] * near).sum(-1), 0.5, atol=0.12)
 
 
 @pytest.mark.parametrize(

@@ -1,18 +1,24 @@
 """Evaluations during a run: when, of whom, and that training does not notice them."""
 
 from dataclasses import replace
+from typing import NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from tensorboardX.proto.event_pb2 import Event
 
 from movi import load
+from movi.agents.agent import Agent
+from movi.agents.networks import NetworkSpec, make_network
 from movi.envs.gymnax_env import make_gymnax
-from movi.envs.jax_env import HostedEnvironment
+from movi.envs.jax_env import HostedEnvironment, JaxEnvironment, JaxOutcome
 from movi.envs.make import make_environment
 from movi.errors import UserError
 from movi.runs.config import Config
 from movi.runs.files import read_evaluations
+from movi.spaces import ObservationSpace, Spaces
 from movi.training.evaluation import AT_ONCE, evaluate
 from movi.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, vector
@@ -139,3 +145,90 @@ def test_steps_go_on_where_a_compiled_loop_ended():
     for action, step in zip(actions[50:], steps[50:]):
         np.testing.assert_array_equal(played.step(action).observation, step.observation)
     assert played.snapshot()["count"] == 60
+
+
+@pytest.fixture(scope="module")
+def cartpole(tmp_path_factory):
+    """An agent on gymnax's CartPole."""
+    out = tmp_path_factory.mktemp("cartpole")
+    train(replace(LOOPS["fused"], steps=40, evaluate_every=0), out)
+    return load(out)
+
+
+class Upright(Agent):
+    """Pushes to the side to which the pole falls: a controller of one's own, for 500 steps."""
+
+    def actions(self, observation, key=None):
+        return (observation[:, 2] + observation[:, 3] > 0).astype(np.int32)
+
+
+def test_an_agent_that_acts_in_its_own_way_is_asked(cartpole):
+    own = Upright(cartpole.networks, cartpole.params, cartpole.spaces, acts_on=cartpole.acts_on)
+    environment = HostedEnvironment(make_gymnax("gymnax/CartPole-v1"), 2)
+    assert evaluate(own, environment, 4).lengths == [500] * 4
+
+
+def test_a_policy_that_is_changed_acts_from_then_on(cartpole):
+    seen = np.zeros((3, *cartpole.spaces.observation.shape), np.float32)
+    before = cartpole.policy
+    try:
+        for action in (0, 1):
+            cartpole.policy = lambda networks, x, key, a=action: jnp.full(len(x), a)
+            assert cartpole.actions(seen).tolist() == [action] * 3
+    finally:
+        cartpole.policy = before
+
+
+def test_evaluations_on_jax_environments_are_traced_once(cartpole):
+    """By a compiled loop: steps would not trace the policy but for their own shape."""
+    traced, before = [], cartpole.policy
+
+    def policy(networks, x, key):
+        traced.append(x.shape)
+        return before(networks, x, key)
+
+    own = Agent(cartpole.networks, cartpole.params, cartpole.spaces, policy=policy)
+    for seed in range(3):
+        environment = HostedEnvironment(make_gymnax("gymnax/CartPole-v1"), 2)
+        own_before = len(traced)
+        evaluate(own, environment, 40, seed=seed)
+        assert environment.snapshot()["count"] % AT_ONCE == 0
+        assert len(traced) - own_before == (1 if seed == 0 else 0)
+
+
+class Counting(NamedTuple):
+    """A state: how many steps there were."""
+
+    t: jax.Array
+
+
+def counted(spaces):
+    """Reset sees a whole number, every step a half more; the episode is what the agent sees."""
+
+    def reset(key):
+        return Counting(jnp.int32(0)), jnp.zeros(1, jnp.int32)
+
+    def step(key, state, action):
+        t = state.t + 1
+        seen = jnp.full(1, 0.5) * t
+        ended = action > 0
+        again = jax.tree.map(lambda x: jnp.where(ended, 0, x), Counting(t))
+        return again, JaxOutcome(seen, seen, jnp.float32(1), ended, jnp.bool_(False))
+
+    return JaxEnvironment(spaces, reset, step)
+
+
+def test_a_compiled_evaluation_sees_what_the_space_says_and_not_what_reset_began_with():
+    """The agent ends an episode when it sees at least 1.5: after the fourth step, not the fifth."""
+    spaces = Spaces(ObservationSpace((1,), "float32"), 2)
+    network = make_network(NetworkSpec("mlp", (4,)), spaces)
+    params = network.init(jax.random.key(0), np.zeros((1, 1), np.float32))["params"]
+    agent = Agent(
+        network,
+        {"q": params},
+        spaces,
+        policy=lambda networks, x, key: (x[:, 0] >= 1.5).astype(jnp.int32),
+    )
+    hosted = HostedEnvironment(counted(spaces), 1)
+    assert evaluate(agent, hosted, 1, epsilon=0).lengths == [4]
+    assert evaluate(agent, Stepped(hosted), 1, epsilon=0).lengths == [4]

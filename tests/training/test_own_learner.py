@@ -13,7 +13,7 @@ from movi.errors import UserError
 from movi.runs.config import Config
 from movi.runs.files import read_config
 from movi.targets import AVI, Algorithm, Target, greedy_value, momentum
-from movi.training.train import train
+from movi.training.train import train, train_seeds
 
 FIELDS = {
     "steps": 120,
@@ -147,8 +147,15 @@ def test_a_support_that_is_too_narrow_is_logged_and_warned_of(caplog):
     for config in (HOST, FUSED):
         own = replace(config, algorithm="momentum-c51", options=options)
         assert train(own).metrics[-1]["clipped_q"] > 0.5
-        assert "beyond v_min or v_max, expected < 1 %" in caplog.text
+        assert caplog.text.count("beyond v_min or v_max, expected < 1 %") == 1
         caplog.clear()
+    train_seeds(own, [3, 4])
+    said = [record.getMessage() for record in caplog.records]
+    assert [line[:24] for line in said] == [f"movi: warning: seed {s}: c" for s in (3, 4)]
+    caplog.clear()
+    wide = replace(own, options={"atoms": 5, "v_min": -1e6, "v_max": 1e6})
+    assert train(wide).metrics[-1]["clipped_q"] == 0
+    assert caplog.text == ""
 
 
 def test_a_minibatch_of_too_many_atoms_is_said_before_anything_is_written(tmp_path):

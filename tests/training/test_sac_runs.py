@@ -2,9 +2,9 @@
 
 import json
 
-import gymnasium as gym
 import numpy as np
 import pytest
+from gymnasium.envs.classic_control import PendulumEnv
 
 import movi
 from movi.cli import main
@@ -63,13 +63,13 @@ def test_a_run_in_halves_equals_the_whole_and_its_agent_acts(config, tmp_path):
 
 def test_every_step_of_pendulum_bootstraps_and_the_stored_action_is_the_executed_one(monkeypatch):
     seen = []
-    real = gym.envs.classic_control.PendulumEnv.step
+    real = PendulumEnv.step
 
     def step(self, action):
         seen.append(np.array(action))
         return real(self, action)
 
-    monkeypatch.setattr(gym.envs.classic_control.PendulumEnv, "step", step)
+    monkeypatch.setattr(PendulumEnv, "step", step)
     config = Config("sac", "Pendulum-v1", **{**TINY, "steps": 250, "replay_capacity": 300})
     config = config.replace(checkpoint_every=0, evaluation_episodes=0)
     loop = train(config).loop

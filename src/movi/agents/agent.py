@@ -6,7 +6,6 @@
 Loading executes nothing that the file contains.
 """
 
-import functools
 import json
 import math
 from collections.abc import Collection, Mapping
@@ -84,6 +83,7 @@ class Agent:
         self.acts_on, self.spec, self.about = acts_on, spec, dict(about or {})
         self.named = named
         self.policy = policy or Greedy(acts_on, self.kinds.get(acts_on, NUMBER))
+        self._acting: tuple[Any, Any] | None = None
 
     def __repr__(self) -> str:
         weights = sum(np.size(leaf) for leaf in jax.tree.leaves(self.params))
@@ -126,10 +126,13 @@ class Agent:
         actions = np.asarray(self.acting(self.params, batch, key))
         return actions[0] if single else actions
 
-    @functools.cached_property
+    @property
     def acting(self) -> Any:
         """The policy, compiled: ``acting(params, observations, key)``, for compiled loops too."""
-        return _policy_of(self.policy, tuple(self.networks.items()))
+        parts = self.policy, tuple(self.networks.items())
+        if self._acting is None or self._acting[0] != parts:
+            self._acting = parts, _policy_of(*parts)
+        return self._acting[1]
 
     def act(self, observation: Any, key: Any = None) -> Any:
         """The environment's own action for one observation, or for n of them (an array).
@@ -138,7 +141,8 @@ class Agent:
         is random; without, it is the best one, such as the mean.
         """
         actions = self.spaces.own(self.actions(observation, key))
-        return int(actions) if actions.ndim == 0 else actions
+        single = actions.ndim == 0 and not isinstance(self.spaces.actions, Box)
+        return int(actions) if single else actions
 
     def _check_values(self, what: str) -> None:
         """Only discrete actions have a value each."""

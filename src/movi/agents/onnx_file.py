@@ -115,7 +115,7 @@ def _greedy_actions(graph: Graph, agent: Agent) -> None:
     if not isinstance(agent.policy, Greedy) or not isinstance(network, ActionValues):
         raise _unknown(network)
     params = agent.params[name]
-    features = _features(graph, network.torso, params["torso"], network.space)
+    features = _features(graph, network.torso, params.get("torso", {}), network.space)
     outputs = graph.dense(features, params["Dense_0"])
     if network.shape:
         shape = graph.constant([-1, network.actions, *network.shape], "int64")
@@ -143,14 +143,16 @@ def _mean_actions(graph: Graph, agent: Agent, box: Box) -> None:
     if agent.policy is not squashed or not isinstance(actor, Actor):
         raise _unknown(actor)
     params = agent.params[agent.acts_on]
-    x = _mlp(graph, graph.flat(_encoded(graph, actor.space)), params["MLP_0"], len(actor.hidden))
+    x = _mlp(
+        graph, graph.flat(_encoded(graph, actor.space)), params.get("MLP_0", {}), len(actor.hidden)
+    )
     mean = graph.node("Tanh", graph.dense(x, params["mean"]))
     one, half = graph.constant(1.0), graph.constant(0.5)
     share = graph.node("Mul", graph.node("Add", mean, one), half)
     rest = graph.node("Sub", one, share)
-    low = graph.node("Mul", rest, graph.constant(box.low))
-    high = graph.node("Mul", share, graph.constant(box.high))
-    own = graph.node("Add", low, high)
+    low, high = graph.constant(box.low), graph.constant(box.high)
+    own = graph.node("Add", graph.node("Mul", rest, low), graph.node("Mul", share, high))
+    own = graph.node("Min", graph.node("Max", own, low), high)
     shape = graph.constant([-1, *box.shape], "int64")
     graph.node("Reshape", own, shape, output="actions")
 

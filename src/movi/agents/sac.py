@@ -46,18 +46,23 @@ class Gaussian(NamedTuple):
     mean: Array
     log_std: Array
 
-    def drawn(self, key: Array) -> Array:
-        """u, differentiable in the distribution's parameters."""
+    def drawn(self, key: Array) -> tuple[Array, Array]:
+        """u, differentiable in the distribution's parameters, and the log-density of its action."""
         noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
-        return self.mean + jnp.exp(self.log_std) * noise
+        u = self.mean + jnp.exp(self.log_std) * noise
+        return u, self._log_density(u, noise)
 
     def log_density(self, u: Array) -> Array:
-        """ln of the density of the action tanh u, [...].
+        """ln of the density of the action tanh u, [...]."""
+        return self._log_density(u, (u - self.mean) * jnp.exp(-self.log_std))
+
+    def _log_density(self, u: Array, noise: Array) -> Array:
+        """The same by u = mean + σ · noise: of a small σ, u alone would not tell the noise.
 
         The change of variables subtracts ln(1 − tanh² u) = 2 (ln 2 − u − softplus(−2u)), which in
         this form is finite for every u.
         """
-        normal = -0.5 * jnp.square((u - self.mean) * jnp.exp(-self.log_std)) - self.log_std
+        normal = -0.5 * jnp.square(noise) - self.log_std
         change = 2 * (math.log(2) - u - jax.nn.softplus(-2 * u))
         return jnp.sum(normal - 0.5 * math.log(2 * math.pi) - change, axis=-1)
 
@@ -135,7 +140,7 @@ class Averaged:
 def squashed(networks: Networks, observations: Array, key: Array | None) -> Array:
     """The policy: an action in [−1, 1] that is drawn, or without a key that of the mean."""
     found: Gaussian = networks.online["actor"](observations)
-    return jnp.tanh(found.mean if key is None else found.drawn(key))
+    return jnp.tanh(found.mean if key is None else found.drawn(key)[0])
 
 
 def soft_actor_critic(
@@ -233,8 +238,7 @@ def _losses(
             climbed = jnp.max  # of one
 
         policy: Gaussian = networks.online["actor"](s)
-        u = policy.drawn(for_actor)
-        log_density = policy.log_density(u)
+        u, log_density = policy.drawn(for_actor)
         critic = networks.frozen["q" if momentum is None else "h"]
         found["actor"] = alpha * log_density - climbed(critic(s, jnp.tanh(u)), axis=-1)
         if fixed is None:
@@ -269,8 +273,7 @@ def _targets(
     # All minibatches' next states in one go: one large product instead of several small ones.
     there = batches.next_observation.reshape(m * b, *batches.next_observation.shape[2:])
     policy: Gaussian = networks.frozen["actor"](there)
-    u = policy.drawn(key)
-    log_density = policy.log_density(u)
+    u, log_density = policy.drawn(key)
     soft = jnp.min(networks.lagged["q"][0](there, jnp.tanh(u)), axis=-1) - alpha * log_density
     if momentum is not None and momentum.regularised:
         before: Gaussian = networks.lagged["actor"][0](there)

@@ -44,7 +44,10 @@ def spaces_of(observation: gym.Space, action: gym.Space, name: str) -> Spaces:
         kind = "integer" if action.is_bounded() else "unbounded"
         raise UserError(f"env: {name} has {kind} Box actions; {SUPPORTED}")
     low, high = (tuple(map(float, bound.ravel())) for bound in (action.low, action.high))
-    return Spaces(seen, Box(low, high, tuple(action.shape)))
+    try:
+        return Spaces(seen, Box(low, high, tuple(action.shape), str(action.dtype)))
+    except UserError as error:
+        raise UserError(f"env: {name} has {error}") from None
 
 
 def _kind(space: gym.Space) -> str:

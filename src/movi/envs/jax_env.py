@@ -81,6 +81,7 @@ class HostedEnvironment:
         self.spaces, self.num_envs = environment.spaces, num_envs
         self._environment = environment
         self._reset, self._step = compiled(environment)
+        self._plays: dict[Act, Callable[..., Any]] = {}
         self._valid = np.ones(num_envs, bool)
         self._count = 0
         self._seeds: list[int] = []
@@ -123,7 +124,9 @@ class HostedEnvironment:
           given: what it needs at every step, such as parameters.
           per_step: what it needs at one step x: arrays with a leading axis of T steps.
         """
-        (self._states, observation), rewards = compiled_play(self._environment, act)(
+        if act not in self._plays:
+            self._plays[act] = compiled_play(self._environment, act)
+        (self._states, observation), rewards = self._plays[act](
             self._keys, np.int32(self._count + 1), self._states, self._observation, given, per_step
         )
         self._observation = np.asarray(observation)
@@ -174,6 +177,8 @@ def compiled(environment: JaxEnvironment) -> tuple[Callable[..., Any], Callable[
 def compiled_play(environment: JaxEnvironment, act: Act) -> Callable[..., Any]:
     """``play(keys, first, states, observations, given, per_step)``: steps number ``first`` on."""
 
+    seen = environment.spaces.observation.dtype
+
     def play(
         keys: Array, first: Array, states: State, observations: Array, given: Any, per_step: Any
     ) -> Any:
@@ -182,10 +187,10 @@ def compiled_play(environment: JaxEnvironment, act: Act) -> Callable[..., Any]:
             actions = act(given, observations, x).astype(environment.spaces.action.dtype)
             states, outcome = step_all(environment, step_keys(keys, count), states, actions)
             rewards = Rewards(outcome.reward, outcome.terminated, outcome.truncated)
-            return (count + 1, states, outcome.observation.astype(observations.dtype)), rewards
+            return (count + 1, states, outcome.observation.astype(seen)), rewards
 
         (_, states, observations), rewards = jax.lax.scan(
-            one, (first, states, observations), per_step
+            one, (first, states, observations.astype(seen)), per_step
         )
         return (states, observations), rewards
 

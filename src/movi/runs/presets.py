@@ -175,6 +175,20 @@ def preset_fields(name: str) -> dict[str, Any]:
     return dict(PRESETS[name])
 
 
+def check_preset(name: str, algorithm: str, kind: type[Options]) -> None:
+    """Raises if an algorithm has presets of its own, and this is none of them.
+
+    >>> from movi.agents.algorithms import DQN, SAC
+    >>> check_preset("sac-cleanrl", "sac", SAC), check_preset("modern", "dqn", DQN)
+    (None, None)
+    """
+    if kind.preset is None:
+        return
+    own = [one for one in PRESETS if one == kind.preset or one.startswith(f"{kind.preset}-")]
+    if name not in own:
+        raise UserError(f"preset: {name!r}, expected one of {', '.join(own)} for {algorithm}")
+
+
 def preset_options(name: str, kind: type[Options]) -> dict[str, Any]:
     """The options of an algorithm that a preset sets, such as the atoms by the size of returns.
 

@@ -37,7 +37,7 @@ FILES = (CONFIG, "agent.safetensors", "best.safetensors")
 class Upload:
     """Send runs to MLflow or Weights & Biases: their settings, metrics and agents."""
 
-    run: Positional[Path]
+    run: Positional[Annotated[Path, arg(metavar="RUN")]]
     """A run directory, or a folder with run directories anywhere below it."""
     to: Annotated[Literal["mlflow", "wandb"], arg(metavar="{mlflow,wandb}")]
     """Where to: installed by you, and set up by its own means."""

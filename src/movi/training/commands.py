@@ -23,7 +23,7 @@ from movi.errors import UserError, check_count, check_fraction, check_seed
 from movi.modules import module_of
 from movi.reading import checked
 from movi.runs.config import Config
-from movi.runs.presets import preset_fields, preset_options, usual_preset
+from movi.runs.presets import check_preset, preset_fields, preset_options, usual_preset
 
 MOST_SEEDS = 10_000
 MOST_EPISODES = 1_000_000
@@ -65,7 +65,10 @@ class Train(Config):
         chosen = _with_options(kind)
         usual = usual_preset(value_of(arguments, "--env") or "", name)
         preset = value_of(arguments, "--preset") or usual
-        own = {**preset_fields(preset), "options": kind(**preset_options(preset, kind))}
+        fields = preset_fields(preset)
+        if name is not None:
+            check_preset(preset, name, kind)
+        own = {**fields, "options": kind(**preset_options(preset, kind))}
         return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **own)
 
     @classmethod
@@ -96,7 +99,7 @@ class Train(Config):
 class Resume:
     """Continue a run that was stopped, exactly as if it had not been; or make it longer."""
 
-    run: Positional[Path]
+    run: Positional[Annotated[Path, arg(metavar="RUN")]]
     """A run directory, or one with those of several seeds (seed-0, seed-1, …)."""
     steps: int | None = None
     """More agent steps than the run has; None: as many as it has."""
@@ -176,7 +179,7 @@ def _print_result(out: Path, result: Any, seconds: float) -> None:
 class Evaluate:
     """Play whole episodes with a trained agent and print their raw returns."""
 
-    run: Positional[Path]
+    run: Positional[Annotated[Path, arg(metavar="RUN")]]
     """A run directory, or an agent's file."""
     episodes: int = 100
     """The number of episodes."""
@@ -219,7 +222,7 @@ class Evaluate:
 class Record:
     """Write a video of a trained agent at play."""
 
-    run: Positional[Path]
+    run: Positional[Annotated[Path, arg(metavar="RUN")]]
     """A run directory, or an agent's file."""
     out: Path
     """The file to write, .mp4."""
@@ -257,9 +260,9 @@ class Record:
 class Export:
     """Write a run's agent to one file, for ``movi.load(FILE).act(observation)``, or as ONNX."""
 
-    run: Positional[Path]
+    run: Positional[Annotated[Path, arg(metavar="RUN")]]
     """A run directory, or an agent's file."""
-    file: Positional[Path]
+    file: Positional[Annotated[Path, arg(metavar="FILE")]]
     """The file to write: .safetensors, or .onnx (its policy alone, for other programs)."""
     best: BestOfRun = False
     trust: Trust = ()

@@ -65,6 +65,7 @@ class _Runs:
         self._rows: list[list[dict[str, Any]]] = [[] for _ in built.configs]
         self._saved = [0] * len(built.configs)  # the step at which each agent was written last
         self._best = [Best() for _ in built.configs]
+        self._clipped: set[int] = set()  # those of which it was said that their support is narrow
         self.results: dict[int, Result] = {}
 
     def begin(self) -> None:
@@ -139,8 +140,10 @@ class _Runs:
         step = int(row["step"])
         self._rows[i].append(row)
         self._watcher.row(row)
-        if notice := clipping(row):
-            log.warning("movi: warning: %s", notice)
+        if i not in self._clipped and (notice := clipping(row)):
+            self._clipped.add(i)  # the metrics have it of every iteration
+            seed = f"seed {config.seed}: " if len(self._configs) > 1 else ""
+            log.warning("movi: warning: %s%s", seed, notice)
         if self._directories:
             self._directories[i].row(row)
             if step - self._saved[i] >= config.save_every:
@@ -199,6 +202,8 @@ def clipping(row: Mapping[str, Any]) -> str:
 
     >>> clipping({"iteration": 3, "clipped_q": 0.25})
     'clipped_q: 25.0 % of the probability in iteration 3 was beyond v_min or v_max, expected < 1 %'
+    >>> clipping({"iteration": 3, "clipped_q": 0.0099})
+    ''
     """
     for name, share in row.items():
         if name.startswith("clipped_") and share is not None and share > 0.01:

@@ -87,7 +87,8 @@ def evaluate(
     total, length = np.zeros(n), np.zeros(n, int)
     observation = environment.reset(seeds[:n])
     explorations = (drawn(rng, n, epsilon, environment.spaces) for _ in count())
-    if type(environment) is HostedEnvironment:  # one that steps in another way is stepped
+    # One that steps or acts in another way is stepped.
+    if type(environment) is HostedEnvironment and type(agent) is Agent:
         steps = _compiled_steps(agent, environment, explorations)
     else:
         steps = _steps(agent, environment, explorations, observation)

@@ -48,9 +48,12 @@ def continued(
         check_own_directory(run / name, run)
     if (run / EXTENDED).is_file():
         config = with_kappa(config, before)
+    changed = changes(before, config)
+    if "algorithm" in changed:  # its options would be more of the same
+        changed = {"algorithm": changed["algorithm"]}
     differing = [
         f"{name} is {there!r} there and {here!r}"
-        for name, (there, here) in changes(before, config).items()
+        for name, (there, here) in changed.items()
         if name != "steps"
     ]
     if differing:

@@ -85,12 +85,35 @@ def test_a_return_below_zero_improves_towards_zero(
 
 
 def test_sac_is_the_published_one_if_every_seed_is_good(folder: Path) -> None:
-    missing = about(evidence_in(folder), "Is our SAC the published SAC?")
+    missing = about(evidence_in(folder), "Is our SAC the published SAC on gymnax/Pendulum-v1?")
     assert missing.seen == "Not decided yet, 0 of 2 runs."
     assert "beside -157 (a zoo); at least -200 in every seed" in missing.about
     write_sac(folder, -1000.0, -1000.0, -150.0, -210.0)
-    found = about(evidence_in(folder), "Is our SAC the published SAC?")
+    found = about(evidence_in(folder), "Is our SAC the published SAC on gymnax/Pendulum-v1?")
     assert found.seen == "Not the same: 1 of 2 seeds. The returns: -150, -210."
+
+
+@pytest.mark.parametrize(("last", "word"), [(475.0, "The same: 4"), (474.9, "Not the same: 3")])
+def test_c51_is_the_published_one_if_all_seeds_but_one_are_good(
+    folder: Path, last: float, word: str
+) -> None:
+    file = folder / "evidence.toml"
+    file.write_text(file.read_text().replace("matrices = [", 'matrices = ["12-cartpole.toml", '))
+    matrix = folder / "12-cartpole.toml"
+    matrix.write_text(PENDULUM.replace("gymnax/Pendulum-v1", "CartPole-v1").replace("2\n", "5\n"))
+    text = matrix.read_text().replace('"sac", "momentum-sac"', '"c51"')
+    matrix.write_text(text.replace('preset = "sac"', 'preset = "c51-cleanrl"'))
+    with (folder / "published.csv").open("a") as table:
+        table.write("CartPole-v1,c51,2000,481,CleanRL\n")
+    sweep = read_sweep_file(matrix)
+    write_sweep(folder / "runs" / "12-cartpole", sweep)
+    (cell,) = sweep.cells
+    for seed, end in zip(cell.seeds, (500.0, 480.0, 12.0, 476.0, last), strict=True):
+        path = run_directory(folder / "runs" / "12-cartpole", cell, seed)
+        write_run(path, cell.config_of(seed), [400.0, 450.0], evaluation=end)
+    found = about(evidence_in(folder), "Is our C51 the published C51 on CartPole-v1?")
+    assert "at least 475 in 4 of 5 seeds" in found.about
+    assert found.seen.startswith(f"{word} of 5 seeds. The returns: 500, 480, 12, 476, ")
 
 
 def test_the_support_of_c51_was_too_narrow_above_one_percent(folder: Path) -> None:
