@@ -11,6 +11,7 @@ the command, the settings, the seed, the versions, and every 10,000 steps the re
 episodes of the mean action.
 """
 
+import copy
 import json
 import platform
 import sys
@@ -46,7 +47,8 @@ def main(out: str, env: str, seed: str) -> None:
     from stable_baselines3.common.monitor import Monitor
 
     torch.set_num_threads(1)
-    model = SAC("MlpPolicy", env, seed=int(seed), device="cpu", **SETTINGS)
+    # A copy: stable-baselines3 writes into the keywords that it is given what it adds by default.
+    model = SAC("MlpPolicy", env, seed=int(seed), device="cpu", **copy.deepcopy(SETTINGS))
     watched = Monitor(gymnasium.make(env))
     watched.reset(seed=10_000 + int(seed))
     rows = []

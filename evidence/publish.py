@@ -27,7 +27,7 @@ from movi.reports.drawing.figure import Picture
 from movi.reports.drawing.numbers import percent, short
 from movi.reports.evidence import claims
 from movi.reports.evidence.findings import DECOUPLED, DOUBLE, everything, said_of
-from movi.reports.evidence.gathered import Contrast, Evidence, gather
+from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, gather
 from movi.reports.evidence.plan import read_plan
 from movi.reports.evidence.sections import drawn, progress_rows, published_rows
 from movi.reports.statistics import Estimate
@@ -89,13 +89,13 @@ def _what_does_it(evidence: Evidence) -> str:
         added = evidence.contrast(MOMENTUM, DECOUPLED)
         word = said_of(added).lower()
         return (
-            f"Without the average ({what}) it is {_gain(without)}; with it over without it, "
-            f"{_gain(added)}: {word}."
+            f"Without the average ({what}) the mean improvement over DQN is {_gain(without)}; "
+            f"with the average over without it, {_gain(added)}: {word}."
         )
     gains = (f"{g} {bracketed(own)}" for g, own in without.comparison.games.items())
     return (
-        f"How much of it the average does is not decided yet: without it ({what}) the improvement "
-        f"on what is complete is {', '.join(gains)}."
+        f"How much of the improvement is the average's is not decided yet: without it ({what}) "
+        f"the improvement on what is complete is {', '.join(gains)}."
     )
 
 
@@ -296,16 +296,29 @@ def last_games(rows: Sequence[Mapping[str, Any]]) -> float:
 
 def by_chance(evidence: Evidence) -> str:
     """How often an interval leaves out 0 although nothing differs, by seeds and games."""
-    sizes = {(3, 1): "a single game of MinAtar", (3, 2): "C51", (3, 5): "C6, C7"}
-    sizes |= {(2, 1): "SAC on MuJoCo", (5, 1): "SAC on Pendulum"}
+    pendulum, mujoco = ("gymnax", "sac"), SAC
+    asked = {
+        "a single game (C8)": (claims.BETAS[0], MAIN, 1),
+        "C6": (MOMENTUM, MAIN, len(evidence.contrast(MOMENTUM, BASELINE).games)),
+        "C7": ("deep-sql", MAIN, len(evidence.contrast("deep-sql", BASELINE).games)),
+        "C9": (claims.HEURISTIC, MAIN, len(claims.BETA_GAMES)),
+        "C51": ("c51", MAIN, len(evidence.contrast("c51", BASELINE).games)),
+        "SAC on Pendulum": ("momentum-sac", pendulum, 1),
+        "SAC on MuJoCo": ("momentum-sac", mujoco, 1),
+    }
+    sizes: dict[tuple[int, int], list[str]] = {}
+    for name, (label, group, games) in asked.items():
+        seeds = {n for (_, own), n in evidence.seeds.get(group, {}).items() if own == label}
+        for count in seeds:
+            sizes.setdefault((count, games), []).append(name)
     rows = [
         {
             "seeds": str(seeds),
             "games": str(games),
-            "asked there": asked,
+            "asked there": ", ".join(names),
             "intervals without 0": f"{100 * chance(seeds, games):.0f} %",
         }
-        for (seeds, games), asked in sorted(sizes.items())
+        for (seeds, games), names in sorted(sizes.items())
     ]
     return _table(rows)
 

@@ -16,9 +16,11 @@ from movi.reports.evidence.sections import drawn
 from movi.reports.statistics import compare
 from movi.runs.finding import find_runs
 from movi.runs.matrix import read_sweep_file
+from tests.test_evidence_numbers import is_share
 
 REPOSITORY = Path(__file__).parents[1]
 RUNS = REPOSITORY / "evidence" / "runs" / "1-momentum" / "runs"
+TRIALS = 1_200
 STALE = "out of date: run `make evidence`"
 
 
@@ -147,9 +149,9 @@ def test_the_peers_runs_carry_what_made_them():
     for file in (publish.HERE / "peers").glob("*/*.json"):
         record = json.loads(file.read_text())
         assert (record["env"], f"seed-{record['seed']}") == (file.parent.name, file.stem)
-        # stable-baselines3 writes into the keywords that it is given what it takes by default.
-        ran = {"policy_kwargs": {**peer.SETTINGS["policy_kwargs"], "use_sde": False}}
-        assert record["settings"] == {**peer.SETTINGS, **ran}
+        # What stable-baselines3 adds to the keywords by default is in the older records, too.
+        assert record["settings"]["policy_kwargs"].pop("use_sde", False) is False
+        assert record["settings"] == peer.SETTINGS
         assert set(peer.PACKAGES) <= set(record["versions"])
         steps = list(range(peer.EVERY, peer.STEPS + 1, peer.EVERY))
         assert [row["step"] for row in record["rows"]] == steps
@@ -160,17 +162,18 @@ def test_an_interval_over_few_seeds_leaves_out_zero_as_often_as_the_page_says():
     """By the statistics that the page's own intervals come from, with other scores."""
     rows = block(publish.PAGES[0], "chance").splitlines()[2:]
     said = {tuple(map(int, re.findall(r"\d+", row)[:2])): shares(row)[0] for row in rows}
-    assert set(said) == {(2, 1), (3, 1), (3, 2), (3, 5), (5, 1)}
+    assert {(2, 1), (3, 1), (3, 2), (3, 5), (5, 1)} <= set(said)
     for (seeds, games), share in said.items():
         generator, wrong = np.random.Generator(np.random.MT19937(1)), 0
-        for trial in range(400):
+        for trial in range(TRIALS):
             one, other = (
                 {str(game): generator.normal(1, 0.1, seeds) for game in range(games)} for _ in "ab"
             )
             mean = compare(one, other, resamples=400, seed=trial).mean
             wrong += not mean.low <= 0 <= mean.high
-        # Four standard errors of a share near .2 of 400 are .08.
-        assert wrong / 400 == pytest.approx(share, abs=0.08), (seeds, games)
+        # Three standard errors of the difference of shares near .15 of 1,200 and of 2,000.
+        assert wrong / TRIALS == pytest.approx(share, abs=0.04), (seeds, games)
+        assert share > 0.09  # one in twenty would be right
 
 
 def test_the_peer_stands_beside_us_with_its_share_of_difference(evidence):
@@ -187,7 +190,7 @@ def test_the_peer_stands_beside_us_with_its_share_of_difference(evidence):
             assert shares(row) == []
         else:
             difference = (np.mean(ours) - np.mean(theirs)) / abs(np.mean(theirs))
-            assert shares(row) == [pytest.approx(difference, abs=0.0051)]
+            assert is_share(row.split("|")[-2].strip(), difference)
 
 
 def areas(game, label, file, column):

@@ -89,6 +89,11 @@ def test_every_form_of_observation_is_encoded_as_the_agent_does(network, seen, t
     compare(greedy(NetworkSpec(network), SEEN[seen], NUMBER, random), tmp_path, random)
 
 
+def test_a_network_without_hidden_layers_takes_the_same_actions(tmp_path):
+    random, spec = np.random.default_rng(5), NetworkSpec("mlp", ())
+    compare(greedy(spec, SEEN["vector"], KINDS["categorical"], random), tmp_path, random)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize(
@@ -100,11 +105,13 @@ def test_the_nature_network_takes_the_same_actions(seen, padding, kind, tmp_path
     compare(greedy(spec, SEEN[seen], KINDS[kind], random), tmp_path, random)
 
 
-@pytest.mark.parametrize("name", ["sac", "momentum-sac"])
-def test_the_mean_action_of_an_actor_is_the_same_in_the_environments_own_bounds(name, tmp_path):
+@pytest.mark.parametrize(("name", "hidden"), [("sac", (64, 64)), ("momentum-sac", ())])
+def test_the_mean_action_of_an_actor_is_the_same_in_the_environments_own_bounds(
+    name, hidden, tmp_path
+):
     random = np.random.default_rng(4)
     spaces = Spaces(SEEN["vector"], Box((-2.0, 0.0), (2.0, 5.0), (2, 1)))
-    spec, method = NetworkSpec("mlp"), options_of(name, {}).method("squared", None)
+    spec, method = NetworkSpec("mlp", hidden), options_of(name, {}).method("squared", None)
     networks = method.build(spec, spaces)
     shown = {
         "actor": (np.zeros((1, 4), np.float32),),

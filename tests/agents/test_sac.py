@@ -388,3 +388,15 @@ def test_images_need_another_network():
     spaces = replace(SPACES, observation=ObservationSpace((84, 84, 3), "uint8"))
     with pytest.raises(UserError, match="network: 'nature', expected mlp"):
         method_of("sac").build(NetworkSpec("nature"), spaces)
+
+
+def test_the_log_density_of_a_draw_knows_its_noise_however_small_the_deviation_is():
+    """By the noise itself, in double precision; u alone does not tell it in single precision."""
+    key, shape = jax.random.key(3), (50, 1)
+    noise = np.asarray(jax.random.normal(key, shape), np.float64)[:, 0]
+    for log_std in (-1.0, -8.0, -16.0, -20.0):
+        u, found = Gaussian(jnp.full(shape, 1.3), jnp.full(shape, log_std)).drawn(key)
+        change = np.log1p(-(np.tanh(np.asarray(u, np.float64)[:, 0]) ** 2))
+        expected = stats.norm.logpdf(noise) - log_std - change
+        np.testing.assert_allclose(found, expected, atol=2e-5)
+        np.testing.assert_allclose(u[:, 0], 1.3 + np.exp(log_std) * noise, rtol=3e-7)

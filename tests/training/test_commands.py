@@ -210,3 +210,26 @@ def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path):
     assert "replay of" in text
     assert "steps/s" in text
     assert "score" in text
+
+
+def test_a_preset_of_another_family_is_one_line(capsys):
+    words = ["train", "sac", "--env", "Pendulum-v1", "--preset", "c51"]
+    assert main(words) == 2
+    said = capsys.readouterr().err
+    expected = "expected one of sac, sac-cleanrl, sac-dopamine for sac"
+    assert said == f"movi: preset: 'c51', {expected}\n"
+
+
+def test_a_directory_of_another_algorithm_says_that_and_not_its_options(tmp_path, capsys):
+    words = ["--env", "gymnax/CartPole-v1", "--steps", "40", "--out", str(tmp_path / "run")]
+    assert main(["train", "dqn", *words]) == 0
+    capsys.readouterr()
+    assert main(["train", "momentum-c51", *words]) == 2
+    said = capsys.readouterr().err
+    assert said.endswith("holds another run: algorithm is 'dqn' there and 'momentum-c51' here\n")
+
+
+def test_export_names_what_it_takes(capsys):
+    with pytest.raises(SystemExit):
+        main(["export", "--help"])
+    assert "RUN FILE" in " ".join(capsys.readouterr().out.split())

@@ -2,13 +2,15 @@
 
 import json
 
+import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.envs.classic_control import PendulumEnv
+from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import movi
 from movi.cli import main
-from movi.envs import make_environment
+from movi.envs import GymnasiumVector, make_environment
 from movi.envs.gymnax_env import make_gymnax
 from movi.errors import UserError
 from movi.runs.config import Config
@@ -59,6 +61,39 @@ def test_a_run_in_halves_equals_the_whole_and_its_agent_acts(config, tmp_path):
     assert (drawn[0] != drawn[2]).all()
     with pytest.raises(UserError, match="values: an agent with Box actions has none"):
         agent.values(x)
+
+
+class Lever(gym.Env):
+    """An action without an axis, in a dtype of its own."""
+
+    observation_space = gym.spaces.Box(-1, 1, (3,), np.float32)
+    action_space = gym.spaces.Box(np.float64(-0.1), np.float64(0.1), (), np.float64)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return np.zeros(3, np.float32), {}
+
+    def step(self, action):
+        assert self.action_space.contains(action), action
+        self.t += 1
+        return np.full(3, action, np.float32), float(action), False, self.t == 9, {}
+
+
+def test_an_action_without_an_axis_is_learned_loaded_and_acted(tmp_path):
+    config = Config("sac", "lever", **{**TINY, "checkpoint_every": 0, "evaluation_episodes": 2})
+
+    def make(n=1):
+        return GymnasiumVector(SyncVectorEnv([Lever] * n, autoreset_mode=AutoresetMode.SAME_STEP))
+
+    result = train(config, tmp_path / "run", environment=make(), make_environment=make)
+    assert len(result.evaluation.returns) == 2
+    agent, x = movi.load(tmp_path / "run"), np.ones(3, np.float32)
+    for one in (agent.act(x), agent.act(x, key=1)):
+        assert Lever.action_space.contains(one)
+    assert agent.act(x, key=1) != agent.act(x, key=2)
+    several = agent.act(np.stack([x, x]))
+    assert (several.shape, several.dtype) == ((2,), np.float64)
 
 
 def test_every_step_of_pendulum_bootstraps_and_the_stored_action_is_the_executed_one(monkeypatch):

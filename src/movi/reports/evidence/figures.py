@@ -9,7 +9,7 @@ from movi.reports.deep.results import BASELINE, MOMENTUM, Series
 from movi.reports.drawing.bars import Bars, BarsFigure, bracketed
 from movi.reports.drawing.intervals import IntervalsFigure, Statistic
 from movi.reports.drawing.panels import PanelsFigure
-from movi.reports.drawing.styles import DEEP, FURTHER, Style
+from movi.reports.drawing.styles import BLUE, DEEP, FURTHER, SKY, Style
 from movi.reports.evidence.claims import BETA_GAMES, BETAS, HEURISTIC, told
 from movi.reports.evidence.findings import DECOUPLED, DOUBLE
 from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, Group
@@ -99,6 +99,8 @@ def _curves(
 def _styled(shown: Sequence[Series]) -> list[Series]:
     """Each in a colour of its own among these alone: in all of the evidence they come again."""
     taken = {one.style.colour for one in shown if one.label in DEEP}
+    if BLUE in taken:
+        taken.add(SKY)  # thin lines of the two look alike
     looks = cycle([look for look in FURTHER if look[0] not in taken])
     return [
         one if one.label in DEEP else replace(one, style=Style(one.style.label, *next(looks)))
