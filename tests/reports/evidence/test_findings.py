@@ -148,13 +148,13 @@ def test_the_figures_of_c51_and_sac_have_their_improvements_above_each_game(fold
     assert sac is not None
     assert sac.name == "sac-gymnax-training"
     gain = "Pendulum-v1: +50 % [+50 %, +50 %]"
-    assert sac.subtitle == f"improvement in area of Momentum-SAC over SAC on {gain} (4 of 4 runs)"
+    assert sac.subtitle == f"gain in area of Momentum-SAC over SAC on {gain} (4 runs)"
     c51 = figures.in_c51(evidence)
     assert c51 is not None
     assert [panel.title[:16] for panel in c51.panels] == ["Asterix: +100 % ", "Breakout: +100 %"]
     assert [style.label for style in c51.styles] == ["C51", "Momentum-C51", "DQN"]
     assert len({style.colour for style in c51.styles}) == 3
-    assert "improvement in area of Momentum-C51 over C51, mean +100 % [" in c51.subtitle
+    assert "gain in area of Momentum-C51 over C51, mean +100 % [" in c51.subtitle
     assert figures.in_sac(evidence, findings.SAC[1]) is None
 
 

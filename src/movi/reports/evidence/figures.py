@@ -75,7 +75,7 @@ def _curves(
         else replace(panel, title=f"{panel.title}: not complete")
         for panel in drawn.panels
     )
-    what = "improvement in area"
+    what = "gain in area"
     if beside:
         what += f" of {known[contrast.label].style.label} over {known[contrast.over].style.label}"
     # A mean over environments is the plan's for MinAtar alone.
@@ -83,6 +83,8 @@ def _curves(
     mean = f", mean {bracketed(found.mean)}" if found is not None and pooled else ""
     count = f"{contrast.ended} of {contrast.planned} runs"
     whole = f"{len(contrast.complete)} of {len(contrast.games)} games complete, {count}"
+    if contrast.is_complete:
+        whole = count = f"{contrast.planned} runs"
     subtitle = f"above each game the {what}{mean} ({whole})"
     if len(panels) == 1:  # drawn large, without a title of its own
         subtitle = f"{what} on {panels[0].title} ({count})"

@@ -102,19 +102,18 @@ def beta_elsewhere(evidence: Evidence) -> Finding:
 
 def what_harms(evidence: Evidence, game: str = HARMED) -> Finding | None:
     """Where momentum harms: is it the average, or that one network chooses and one evaluates?"""
-    without, added = (
-        evidence.contrast(label, over, games=[game])
-        for label, over in ((DECOUPLED, BASELINE), (MOMENTUM, DECOUPLED))
-    )
+    pairs = (DECOUPLED, BASELINE), (MOMENTUM, DECOUPLED)
+    without = evidence.contrast(*pairs[0], games=[game])
     if not without.games:
         return None
     about = (
         f"On {game}, where matrix 1 has Momentum-DQN below DQN: with β = 0, is it below, too (then "
         "decoupling harms), or not (then the average does)? By the greedy score."
     )
-    if not (without.is_complete and added.is_complete and without.comparison and added.comparison):
+    found = [own.games for pair in pairs if (own := evidence.contrast(*pair).comparison)]
+    if not all(game in games for games in found) or len(found) < len(pairs):
         return Finding(about, f"Not decided yet, {missing(without)}.")
-    one, other = without.comparison.mean, added.comparison.mean
+    one, other = (games[game] for games in found)
     word = "Not decided: the interval of either contains 0 or is above it"
     if _is_below(one):
         word = "Decoupling harms"
