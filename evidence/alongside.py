@@ -1,4 +1,4 @@
-"""DQN measured as the published study measures: python evidence/alongside.py OUT GAME SEED.
+"""DQN measured as the study measures: python evidence/alongside.py OUT GAME SEED [torch].
 
 The study (Kitamura et al. 2023) has no frozen agents. A second game is played alongside the
 training, one step for each of its steps, greedily by the network as it is at that moment:
@@ -6,12 +6,15 @@ training, one step for each of its steps, greedily by the network as it is at th
     training    s  a(ε)  s  a(ε)  s  a(ε)  …      stored, learned from
     alongside   s  a(0)  s  a(0)  s  a(0)  …      only watched, by a network that moves under it
 
-This trains the run of evidence/1-momentum.toml with this seed and watches such a game. OUT becomes
-a JSON file: the command, the config, the versions, and for each 50,000 steps the number and the
-mean return of the games that ended in them.
+This trains the run of evidence/1-momentum.toml with this seed and watches such a game; with torch,
+from weights as PyTorch draws them, as the study's are. OUT becomes a JSON file: the command, the
+commit, the config, the versions, and for each 50,000 steps the number and the mean return of the
+games that ended in them.
 """
 
 import json
+import math
+import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -19,6 +22,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from flax.traverse_util import flatten_dict, unflatten_dict
 
 from movi.agents.exploration import Limits, limits
 from movi.envs.gymnax_env import make_gymnax
@@ -32,6 +36,7 @@ from movi.versions import of_training
 MATRIX = Path(__file__).parent / "1-momentum.toml"
 LENGTH = 1_000
 ROW = 50_000
+TORCH = 3  # the purpose of the weights' draws
 ALONGSIDE = 2  # the purpose of the game's seed: neither training's nor an evaluation's
 
 
@@ -79,13 +84,50 @@ def rows_of(rewards, ends):
     return rows
 
 
-def main(out: str, game: str, seed: str) -> None:
+def as_torch_draws(params, key):
+    """Parameters uniform within ±1/√n, n the inputs of their layer: kernels and biases."""
+    flat = flatten_dict(params)
+    keys = dict(zip(sorted(flat), jax.random.split(key, len(flat))))
+
+    def drawn(path, leaf):
+        kernel = flat[(*path[:-1], "kernel")]
+        bound = math.prod(kernel.shape[:-1]) ** -0.5
+        return jax.random.uniform(keys[path], leaf.shape, leaf.dtype, -bound, bound)
+
+    return unflatten_dict({path: drawn(path, leaf) for path, leaf in flat.items()})
+
+
+def redrawn(state, seed):
+    """The state before the first step, with such weights in the network and its lagged copies."""
+    learner = state.learner
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), TORCH), len(learner.online))
+    online = {
+        name: as_torch_draws(own, key) for (name, own), key in zip(learner.online.items(), keys)
+    }
+    lagged = {
+        name: jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), online[name], own)
+        for name, own in learner.lagged.items()
+    }
+    return state._replace(learner=learner._replace(online=online, lagged=lagged))
+
+
+def commit() -> str:
+    """Of this clone."""
+    words = ["git", "rev-parse", "HEAD"]
+    done = subprocess.run(words, cwd=MATRIX.parent, capture_output=True, text=True, check=True)
+    return done.stdout.strip()
+
+
+def main(out: str, game: str, seed: str, weights: str = "") -> None:
     """Trains, watches and writes."""
+    if weights not in ("", "torch"):
+        sys.exit(f"weights: {weights!r}, expected torch or nothing")
     cells = {(cell.env, cell.label): cell for cell in read_sweep_file(MATRIX).cells}
     config = cells[f"MinAtar/{game}", "dqn"].config_of(int(seed))
     environment = make_gymnax(config.env)
     learner = configured_learner(config, environment.spaces).learner
     state = make_init(config, environment, learner)(config.seed)
+    state = redrawn(state, config.seed) if weights else state
     game_key = env_keys(env_seeds(config.seed, 1, ALONGSIDE))
     played = jax.jit(partial(reset_all, environment))(game_key)
     keys, chunk = keys_of(config.seed, config.num_envs), watched(config, environment, learner)
@@ -98,7 +140,8 @@ def main(out: str, game: str, seed: str) -> None:
         rewards.append(np.asarray(reward))
         ends.append(np.asarray(ended))
     record = {
-        "command": f"python evidence/alongside.py OUT {game} {seed}",
+        "command": f"python evidence/alongside.py OUT {game} {seed} {weights}".rstrip(),
+        "commit": commit(),
         "config": json.loads(config.to_json()),
         "seed": config.seed,
         "versions": of_training(),

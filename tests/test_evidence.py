@@ -7,6 +7,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
+import jax
 import numpy as np
 import pytest
 
@@ -119,11 +120,24 @@ def test_games_alongside_are_counted_where_they_end():
     assert publish.last_games(rows) == pytest.approx((3 + 3 + 7) / 3)
 
 
+def test_weights_are_drawn_as_pytorch_draws_them():
+    """Of 30 inputs (a convolution of 3 × 2 over 5) and of 16: variances of bound²/3."""
+    shapes = {"conv": {"kernel": (3, 2, 5, 400), "bias": (400,)}, "dense": {"kernel": (16, 900)}}
+    made = jax.tree.map(lambda shape: np.zeros(shape), shapes, is_leaf=lambda x: type(x) is tuple)
+    drawn = alongside.as_torch_draws(made, jax.random.key(0))
+    for name, inputs in (("conv", 30), ("dense", 16)):
+        for leaf in drawn[name].values():
+            assert np.abs(leaf).max() <= inputs**-0.5
+            assert np.mean(leaf**2) == pytest.approx(1 / (3 * inputs), rel=0.15)
+    assert np.unique(drawn["conv"]["bias"]).size == 400
+
+
 def test_games_alongside_carry_what_made_them():
-    for game in publish.WATCHED:
-        for file in (publish.HERE / "alongside" / game).glob("*.json"):
+    for watched in publish.WATCHED:
+        for file in (publish.HERE / "alongside" / watched.replace(" ", "-")).glob("*.json"):
             record = json.loads(file.read_text())
-            assert record["config"]["env"] == f"MinAtar/{game}"
+            assert record["config"]["env"] == f"MinAtar/{watched.split()[0]}"
+            assert record["command"].endswith(" torch") == watched.endswith(" torch")
             assert (
                 record["config"]["seed"] == record["seed"] == int(file.stem.removeprefix("seed-"))
             )
