@@ -90,6 +90,7 @@ def test_actions_of_which_there_are_none_are_one_line_with_the_environments_name
         spaces_of(SEEN, space, "Some-v0")
 
 
-def test_bounds_of_integers_are_no_floats():
-    with pytest.raises(UserError, match="actions: of int32, expected floats"):
-        Box((0.0,), (1.0,), (1,), "int32")
+@pytest.mark.parametrize("dtype", ["int32", "no dtype", "float128"])
+def test_actions_are_floats_that_are_known(dtype):
+    with pytest.raises(UserError, match=f"actions: of {dtype}, expected one of float16, float32, "):
+        Box((0.0,), (1.0,), (1,), dtype)

@@ -30,6 +30,9 @@ class ObservationSpace:
         return np.full((*leading, *self.shape), self.start, dtype=self.dtype)
 
 
+FLOATS = ("float16", "float32", "float64")
+
+
 @dataclass(frozen=True)
 class Box:
     """Actions that are arrays of bounded numbers.
@@ -50,8 +53,8 @@ class Box:
     def __post_init__(self) -> None:
         for name in ("low", "high", "shape"):
             object.__setattr__(self, name, tuple(getattr(self, name)))
-        if np.dtype(self.dtype).kind != "f":
-            raise UserError(f"actions: of {self.dtype}, expected floats")
+        if self.dtype not in FLOATS:
+            raise UserError(f"actions: of {self.dtype}, expected one of {', '.join(FLOATS)}")
         if min(self.shape, default=1) < 1:
             raise UserError(f"actions: of the shape {self.shape}, expected at least one number")
         size = math.prod(self.shape)

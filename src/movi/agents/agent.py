@@ -35,8 +35,7 @@ FORMAT = 3  # 1: all values are numbers; 2: a greedy policy; 3: the policy of a 
 DTYPES = ("bool", "uint8", "int8", "int16", "int32", "int64", "float16", "float32", "float64")
 LARGEST_SPACE = 10**8
 AGENT_FILE = "agent.safetensors"
-BEST_FILE = "best.safetensors"
-"""Of a run that is evaluated on its way: its agent with the highest evaluation."""
+BEST_FILE = "best.safetensors"  # of a run that is evaluated on its way: the highest evaluation's
 
 
 @dataclass(frozen=True)
@@ -141,8 +140,7 @@ class Agent:
         is random; without, it is the best one, such as the mean.
         """
         actions = self.spaces.own(self.actions(observation, key))
-        single = actions.ndim == 0 and not isinstance(self.spaces.actions, Box)
-        return int(actions) if single else actions
+        return actions if actions.ndim or isinstance(self.spaces.actions, Box) else int(actions)
 
     def _check_values(self, what: str) -> None:
         """Only discrete actions have a value each."""
@@ -344,11 +342,8 @@ def _check_parameters(
         raise UserError(f"{file}: parameters of {found}, expected those of {wanted}")
     for name, tree in params.items():
         expected = jax.eval_shape(networks[name].init, jax.random.key(0), *inputs[name])["params"]
-        known = {
-            key: (leaf.shape, leaf.dtype) for key, leaf in flatten_dict(expected, sep="/").items()
-        }
-        arrays = flatten_dict(tree, sep="/")
-        if {key: (leaf.shape, leaf.dtype) for key, leaf in arrays.items()} != known:
+        forms = [jax.tree.map(lambda x: (x.shape, x.dtype), own) for own in (tree, expected)]
+        if forms[0] != forms[1]:
             raise UserError(f"{file}: the parameters of {name!r} do not fit its network")
-        if not all(np.isfinite(array).all() for array in arrays.values()):
+        if not all(np.isfinite(array).all() for array in jax.tree.leaves(tree)):
             raise UserError(f"{file}: the parameters of {name!r} are not finite")
