@@ -240,6 +240,26 @@ def alongside(evidence: Evidence) -> str:
     return _table([{name: row.get(name, "") for name in columns} for row in rows])
 
 
+def original(evidence: Evidence) -> str:
+    """The zoo's agents in the games of MinAtar's authors (original.py), beside their cards."""
+    rows = []
+    for place, returns in json.loads((HERE / "original.json").read_text())["returns"].items():
+        card = json.loads((HERE.parent / "zoo" / place / "card.json").read_text())
+        mean, error = np.mean(returns), np.std(returns, ddof=1) / len(returns) ** 0.5
+        theirs = card["deviation"] / card["episodes"] ** 0.5
+        errors = (mean - card["score"]) / np.hypot(error, theirs)
+        rows.append(
+            {
+                "agent": place.removeprefix("MinAtar-"),
+                "in gymnax's game": f"{card['score']:.2f} ± {theirs:.2f}",
+                "in the original": f"{mean:.2f} ± {error:.2f}",
+                "difference": percent(mean / card["score"] - 1),
+                "in standard errors": f"{errors:+.1f}".replace("-", "−"),
+            }
+        )
+    return _table(rows)
+
+
 def values(evidence: Evidence) -> str:
     """The largest mean of Q on minibatches in an iteration, and the best score, over seeds."""
     rows = []
@@ -354,6 +374,7 @@ BLOCKS: Mapping[str, Callable[[Evidence], str]] = {
     "games": games,
     "published": published,
     "alongside": alongside,
+    "original": original,
     "peer": peer,
     "values": values,
     "average": average,

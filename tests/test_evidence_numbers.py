@@ -516,6 +516,31 @@ def test_the_games_alongside_are_those_of_their_files():
         assert explained == ("yes" if abs(gap) <= 0.25 else "no")
 
 
+def test_the_agents_in_the_original_games_stand_beside_their_cards():
+    record = json.loads((EVIDENCE / "original.json").read_text())
+    zoo = EVIDENCE.parent / "zoo"
+    assert {*record["returns"]} == {
+        file.parent.relative_to(zoo).as_posix() for file in zoo.glob("*/*/card.json")
+    }
+    assert re.fullmatch("[0-9a-f]{40}", record["commit"])
+    assert record["versions"]["MinAtar"]
+    rows = {row[0]: row[1:] for row in rows_of("original")}
+    for place, returns in record["returns"].items():
+        ours, theirs, difference, errors = rows.pop(place.removeprefix("MinAtar-"))
+        card = json.loads((zoo / place / "card.json").read_text())
+        mean = sum(returns) / len(returns)
+        # Of a mean: the square root of the variance over n.
+        own = (sum((x - mean) ** 2 for x in returns) / (len(returns) - 1) / len(returns)) ** 0.5
+        known = (card["interval"][1] - card["score"]) / 1.96
+        assert ours == f"{card['score']:.2f} ± {known:.2f}"
+        assert theirs == f"{mean:.2f} ± {own:.2f}"
+        assert is_share(difference, mean / card["score"] - 1)
+        z = (mean - card["score"]) / math.sqrt(own**2 + known**2)
+        assert float(errors.replace("−", "-")) == pytest.approx(z, abs=0.06)
+        assert abs(z) < 5  # another game, or another sticky share, is tens of errors away
+    assert rows == {}
+
+
 def test_the_progress_is_what_has_ended():
     for matrix, ended, _ in rows_of("progress"):
         there = (EVIDENCE / "runs" / matrix / "runs").glob("*/*/*/status.json")
