@@ -106,6 +106,18 @@ def test_an_h_of_numbers_is_movis_h_whatever_the_values_of_q_are():
         np.testing.assert_allclose(tables["q"] @ kind.atoms, expected["q"], atol=1e-11)
 
 
+def test_an_h_of_numbers_beside_quantiles_is_the_average_of_their_means():
+    """With one successor each, quantiles are backed up without loss: MoVI, sample by sample."""
+    chain = movi.garnet(5, 2, 1, seed=4)
+    successors = jnp.asarray(np.repeat(chain.successors[None, None, ..., 0], 12, 0))
+    algorithm = momentum(distributional(Quantile(4)), h_value="number")
+    found = tables_of(Scheme(algorithm, Mean()), chain, 12, successors)
+    for tables, expected in zip(found, tables_of(MEAN, chain, 12, successors), strict=True):
+        assert tables["h"].shape == expected["h"].shape
+        np.testing.assert_allclose(tables["h"], expected["h"], atol=1e-12)
+        np.testing.assert_allclose(tables["q"].mean(-1), expected["q"], atol=1e-12)
+
+
 def test_avi_runs_on_categorical_values_and_solves():
     """The contract of values: the same AVI, exact, on whole distributions of returns."""
     mdp = movi.garnet(10, 2, 3, discount=0.8, seed=3)

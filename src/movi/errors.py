@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 LONGEST = 290  # characters of a line, so that with the program's name it has at most 300
+WORD = 40  # a name in a list is shorter
 
 
 def plain(text: str) -> str:
@@ -24,10 +25,19 @@ def one_line(text: str, most: int = LONGEST) -> str:
 
     >>> one_line("label: " + 5000 * "x" + ", expected a short one", 60)
     'label: xxxxxxxxxxxxxxxxxxxxxxxxxxxxx …  expected a short one'
+    >>> one_line("one of " + ", ".join(["CartPole"] * 9), 60)  # names of a list stay whole
+    'one of CartPole, CartPole, … CartPole, CartPole'
     """
     text = plain(text)
+    if len(text) <= most:
+        return text
     head = most * 3 // 5
-    return text if len(text) <= most else f"{text[:head]} … {text[head + 3 - most :]}"
+    before, after = text[:head], text[head + 3 - most :]
+    if (comma := before.rfind(", ", max(0, head - WORD))) >= 0:
+        before = f"{before[:comma]},"
+    if (comma := after.find(", ", 0, WORD)) >= 0:
+        after = after[comma + 2 :]
+    return f"{before} … {after}"
 
 
 class UserError(ValueError):
