@@ -14,7 +14,6 @@ games that ended in them.
 
 import json
 import math
-import subprocess
 import sys
 from functools import partial
 from pathlib import Path
@@ -22,6 +21,7 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
+from collect import commit_of
 from flax.traverse_util import flatten_dict, unflatten_dict
 
 from movi.agents.exploration import Limits, limits
@@ -111,13 +111,6 @@ def redrawn(state, seed):
     return state._replace(learner=learner._replace(online=online, lagged=lagged))
 
 
-def commit() -> str:
-    """Of this clone."""
-    words = ["git", "rev-parse", "HEAD"]
-    done = subprocess.run(words, cwd=MATRIX.parent, capture_output=True, text=True, check=True)
-    return done.stdout.strip()
-
-
 def main(out: str, game: str, seed: str, weights: str = "") -> None:
     """Trains, watches and writes."""
     if weights not in ("", "torch"):
@@ -141,7 +134,7 @@ def main(out: str, game: str, seed: str, weights: str = "") -> None:
         ends.append(np.asarray(ended))
     record = {
         "command": f"python evidence/alongside.py OUT {game} {seed} {weights}".rstrip(),
-        "commit": commit(),
+        "commit": commit_of(MATRIX.parent),
         "config": json.loads(config.to_json()),
         "seed": config.seed,
         "versions": of_training(),

@@ -11,12 +11,12 @@ OUT becomes a JSON file: the command, the commit, the versions, and of each agen
 """
 
 import json
-import subprocess
 import sys
 from importlib.metadata import version
 from pathlib import Path
 
 import numpy as np
+from collect import commit_of
 
 from movi import load
 from movi.versions import of_training
@@ -46,8 +46,6 @@ def play(agent, game: str, episodes: int) -> list[float]:
 
 def main(out: str, episodes: str = "100") -> None:
     """Plays all and writes."""
-    words = ["git", "rev-parse", "HEAD"]
-    commit = subprocess.run(words, cwd=HERE, capture_output=True, text=True, check=True)
     agents = {}
     for card in sorted(ZOO.glob("*/*/card.json")):
         place = card.parent.relative_to(ZOO).as_posix()
@@ -56,7 +54,7 @@ def main(out: str, episodes: str = "100") -> None:
         print(place, np.mean(agents[place]), flush=True)
     record = {
         "command": f"python evidence/original.py OUT {episodes}",
-        "commit": commit.stdout.strip(),
+        "commit": commit_of(HERE),
         "versions": {**of_training(), "MinAtar": version("MinAtar")},
         "sticky": STICKY,
         "seed": SEED,

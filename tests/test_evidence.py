@@ -5,6 +5,7 @@ import json
 import re
 import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import jax
@@ -30,6 +31,7 @@ def _script(name):
     file = REPOSITORY / "evidence" / f"{name}.py"
     spec = importlib.util.spec_from_file_location(name, file)
     module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module  # for those that take something from it
     spec.loader.exec_module(module)
     return module
 
