@@ -115,6 +115,7 @@ def main(out: str, game: str, seed: str, weights: str = "") -> None:
     """Trains, watches and writes."""
     if weights not in ("", "torch"):
         sys.exit(f"weights: {weights!r}, expected torch or nothing")
+    commit = commit_of(MATRIX.parent)
     cells = {(cell.env, cell.label): cell for cell in read_sweep_file(MATRIX).cells}
     config = cells[f"MinAtar/{game}", "dqn"].config_of(int(seed))
     environment = make_gymnax(config.env)
@@ -134,7 +135,7 @@ def main(out: str, game: str, seed: str, weights: str = "") -> None:
         ends.append(np.asarray(ended))
     record = {
         "command": f"python evidence/alongside.py OUT {game} {seed} {weights}".rstrip(),
-        "commit": commit_of(MATRIX.parent),
+        "commit": commit,
         "config": json.loads(config.to_json()),
         "seed": config.seed,
         "versions": of_training(),

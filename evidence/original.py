@@ -46,7 +46,7 @@ def play(agent, game: str, episodes: int) -> list[float]:
 
 def main(out: str, episodes: str = "100") -> None:
     """Plays all and writes."""
-    agents = {}
+    commit, agents = commit_of(HERE), {}
     for card in sorted(ZOO.glob("*/*/card.json")):
         place = card.parent.relative_to(ZOO).as_posix()
         game = place.split("/")[0].removeprefix("MinAtar-")
@@ -54,7 +54,7 @@ def main(out: str, episodes: str = "100") -> None:
         print(place, np.mean(agents[place]), flush=True)
     record = {
         "command": f"python evidence/original.py OUT {episodes}",
-        "commit": commit_of(HERE),
+        "commit": commit,
         "versions": {**of_training(), "MinAtar": version("MinAtar")},
         "sticky": STICKY,
         "seed": SEED,

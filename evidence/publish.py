@@ -153,9 +153,8 @@ def meaning(evidence: Evidence) -> str:
             "helps.",
             "Harms": "The average is not worth its schedule here: two networks without it (β = 0) "
             "do better.",
-            "No difference seen": "That it is the average which helps was not seen: two networks "
-            "without it (β = 0, `--beta-schedule constant --beta 0`) do as well, within these "
-            "intervals.",
+            "No difference seen": "That it is the average which helps was not seen: no difference "
+            "from two networks without it (β = 0, `--beta-schedule constant --beta 0`).",
         }
         lines.append(f"{follows[said_of(added)]} On average over the games: {_gain(added)}.")
     return "\n".join(f"- {line}" for line in lines if line)

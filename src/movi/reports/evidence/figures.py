@@ -9,7 +9,7 @@ from movi.reports.deep.results import BASELINE, MOMENTUM, Series
 from movi.reports.drawing.bars import Bars, BarsFigure, bracketed
 from movi.reports.drawing.intervals import IntervalsFigure, Statistic
 from movi.reports.drawing.panels import PanelsFigure
-from movi.reports.drawing.styles import BLUE, DEEP, FURTHER, SKY, Style
+from movi.reports.drawing.styles import DEEP, FURTHER, INK, SKY, Style
 from movi.reports.evidence.claims import BETA_GAMES, BETAS, HEURISTIC, told
 from movi.reports.evidence.findings import DECOUPLED, DOUBLE
 from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, Group
@@ -98,11 +98,12 @@ def _curves(
     )
 
 
-def _styled(shown: Sequence[Series]) -> list[Series]:
-    """Each in a colour of its own among these alone: in all of the evidence they come again."""
-    taken = {one.style.colour for one in shown if one.label in DEEP}
-    if BLUE in taken:
-        taken.add(SKY)  # thin lines of the two look alike
+def _styled(shown: Sequence[Series], *, avoided: str = SKY) -> list[Series]:
+    """Each in a colour of its own among these alone: in all of the evidence they come again.
+
+    Thin lines of sky look like blue ones, and intervals are drawn in ink: it hides them on bars.
+    """
+    taken = {avoided, *(one.style.colour for one in shown if one.label in DEEP)}
     looks = cycle([look for look in FURTHER if look[0] not in taken])
     return [
         one if one.label in DEEP else replace(one, style=Style(one.style.label, *next(looks)))
@@ -117,7 +118,8 @@ def _contrasts(evidence: Evidence, score: Score) -> list[tuple[Series, Contrast]
     games = {*evidence.contrast(MOMENTUM, BASELINE).games}
     found = {s.label: evidence.contrast(s.label, BASELINE, score=score) for s in shown}
     known = {n: own for n, own in found.items() if own.comparison and {*own.games} == games}
-    return [(s, known[s.label]) for s in _styled([s for s in shown if s.label in known])]
+    listed = [s for s in shown if s.label in known]
+    return [(s, known[s.label]) for s in _styled(listed, avoided=INK)]
 
 
 def improvements(evidence: Evidence, score: Score) -> BarsFigure | None:
