@@ -79,6 +79,9 @@ class Algorithm:
     value: str = "q"
     """The table or network that holds the value, whose error the theory is about; the first number
     that its target reads at a state is the estimate of the state's value."""
+    values_are_returns: bool = False
+    """Whether its values estimate discounted returns: no bonus, no preference in them. Only then
+    do rewards bound them, and can they be compared with what is collected."""
     analysed_in_psi: bool = False
     """Whether its theory is about ψ_k = q_k / (1 − β_k), which is k q_k for SQL, instead of q_k, so
     that the error of an iteration is that of ψ_k."""

@@ -72,7 +72,9 @@ def speedy_as_printed(
 
 # The algorithms ----------------------------------------------------------------------------------
 
-AVI = Algorithm("avi", MappingProxyType({"q": Target(greedy_value, evaluation)}))
+AVI = Algorithm(
+    "avi", MappingProxyType({"q": Target(greedy_value, evaluation)}), values_are_returns=True
+)
 
 
 def momentum(
@@ -219,6 +221,7 @@ def speedy_q_learning(sign: Literal["sql", "printed"] = "sql") -> Algorithm:
         uses_beta=True,
         first_beta=0,
         evaluates=False,
+        values_are_returns=True,
         analysed_in_psi=True,
     )
 

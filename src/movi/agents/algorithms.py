@@ -86,6 +86,9 @@ class Momentum(Averaging):
 
     shared_batch: bool = False
     """One minibatch for both networks instead of one each (paper: one each)."""
+    tie: bool = False
+    """H begins as a copy of Q and shares its minibatch (paper: neither). With β = 0 it then stays
+    Q's equal: what differs from the algorithm without momentum is the average's work alone."""
     h_target: Literal["sample", "network"] = "sample"
     """What H averages. sample: the fresh target of Q (paper); network: the value Q(s, a) of the
     online network ("Leverage the Average", appendix E.2)."""
@@ -97,7 +100,11 @@ class Momentum(Averaging):
     def method(self, loss: "Loss", reward_clip: float | None) -> "Method":
         """How networks learn it."""
         return method.regression(
-            self.algorithm(), loss=loss, shared_batch=self.shared_batch, reward_clip=reward_clip
+            self.algorithm(),
+            loss=loss,
+            shared_batch=self.shared_batch,
+            tie=self.tie,
+            reward_clip=reward_clip,
         )
 
 
@@ -172,6 +179,11 @@ class DistributionalMomentum(Momentum):
     h_value: Literal["same", "number"] = "same"
     """What H is. same: a distribution as Q is, the mixture β H⁻ + (1 − β) y; number: the average of
     the means, which tells whether H's distribution matters."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.tie and self.h_value == "number":
+            raise UserError("tie: H is a number and Q is not, expected --h-value same")
 
     def algorithm(self) -> "Algorithm":
         """``momentum`` of the other algorithm."""

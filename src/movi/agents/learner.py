@@ -19,6 +19,7 @@ import numpy as np
 import optax
 from jax import Array
 
+from movi.agents.inspection import dormant, update_size
 from movi.agents.method import Apply, Context, Method, Networks, inputs_of
 from movi.errors import UserError
 from movi.schedules import Schedule
@@ -63,6 +64,10 @@ class Learner(NamedTuple):
     """How many minibatches an update takes."""
     metrics: tuple[str, ...]
     """The names of an update's metrics, in order."""
+    inspect: Callable[..., dict[str, Array]]
+    """``inspect(state, batches, seen [n, ...], step, key=None) -> health``: how an update of these
+    batches would move each network, in units of its learning rate (where that is known), and how
+    much of the network that acts is dormant on what is seen (where it is this package's)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,6 +79,7 @@ class _Parts:
     optimisers: Mapping[str, optax.GradientTransformation]
     spaces: Spaces
     beta: Schedule
+    rates: Mapping[str, float]
 
 
 def make_learner(
@@ -83,6 +89,7 @@ def make_learner(
     spaces: Spaces,
     *,
     beta: Schedule,
+    rates: Mapping[str, float] | None = None,
 ) -> Learner:
     """A learner of this method.
 
@@ -94,11 +101,12 @@ def make_learner(
         state of it.
       spaces: what is seen and done.
       beta: β as a function of the agent step.
+      rates: the learning rate of each network by name, where it is known.
     """
     names = tuple(method.networks)
     modules = network if isinstance(network, Mapping) else dict.fromkeys(names, network)
     optimisers = optimiser if isinstance(optimiser, Mapping) else dict.fromkeys(names, optimiser)
-    parts = _Parts(method, modules, optimisers, spaces, beta)
+    parts = _Parts(method, modules, optimisers, spaces, beta, rates or {})
     return Learner(
         init=partial(_init, parts),
         update=partial(_update, parts),
@@ -106,23 +114,26 @@ def make_learner(
         act=partial(_act, parts),
         minibatches=method.minibatches,
         metrics=tuple(sorted([*(f"loss_{name}" for name in names), *method.shown])),
+        inspect=partial(_inspect, parts),
     )
 
 
 def _init(parts: _Parts, key: Array) -> LearnerState:
-    online, lagged, states = {}, {}, {}
+    online: dict[str, Params] = {}
+    lagged, states = {}, {}
     networks = parts.method.networks
     inputs = inputs_of(parts.method.inputs, networks, parts.spaces)
     for (name, following), own in zip(networks.items(), jax.random.split(key, len(networks))):
         variables = parts.modules[name].init(own, *inputs[name])
         if set(variables) != {"params"}:
             raise UserError(f"network: has variables {sorted(variables)}, expected parameters only")
-        online[name] = variables["params"]
+        first = parts.method.starts_as.get(name)
+        online[name] = variables["params"] if first is None else online[first]
         if following.copies:
             lagged[name] = jax.tree.map(
-                lambda p, n=following.copies: jnp.stack([p] * n), variables["params"]
+                lambda p, n=following.copies: jnp.stack([p] * n), online[name]
             )
-        states[name] = parts.optimisers[name].init(variables["params"])
+        states[name] = parts.optimisers[name].init(online[name])
     return LearnerState(online, lagged, states, jnp.int32(0), jnp.int32(0))
 
 
@@ -256,6 +267,28 @@ def _sync(parts: _Parts, state: LearnerState) -> LearnerState:
 def _act(parts: _Parts, state: LearnerState, observation: Array, key: Array | None = None) -> Array:
     networks = networks_of(parts.modules, state.online, state.online, state.lagged)
     return parts.method.policy(networks, observation, key)
+
+
+def _inspect(
+    parts: _Parts,
+    state: LearnerState,
+    batches: Transition,
+    seen: Array,
+    step: Array,
+    key: Array | None = None,
+) -> dict[str, Array]:
+    context = Context(jnp.asarray(parts.beta(step), jnp.float32), step, key)
+    gradients, _, _ = _gradients(parts, state, batches, context)
+    found = {}
+    for name, rate in parts.rates.items():
+        size = update_size(
+            parts.optimisers[name], gradients[name], state.optimiser[name], state.online[name]
+        )
+        found[f"rms_update_{name}"] = size / rate
+    acting = parts.method.acts_on
+    if acting not in parts.method.inputs:
+        found |= dormant(parts.modules[acting], state.online[acting], seen)
+    return found
 
 
 def _all_finite(tree: Any) -> Array:

@@ -99,6 +99,10 @@ class Method:
     in [−1, 1]."""
     rates: Mapping[str, float] = field(default_factory=dict)
     """The step sizes of networks that have their own, by name."""
+    starts_as: Mapping[str, str] = field(default_factory=dict)
+    """The networks that begin as a copy of another one, by name."""
+    values_are_returns: bool = False
+    """Whether the values of the network that acts estimate discounted returns."""
 
     def __post_init__(self) -> None:
         if self.acts_on not in self.networks:
@@ -148,6 +152,7 @@ def regression(
     *,
     loss: Loss | Callable[[Array], Array] = "huber",
     shared_batch: bool = False,
+    tie: bool = False,
     reward_clip: float | None = None,
 ) -> Method:
     """The method by which each network of an algorithm regresses to its target:
@@ -158,6 +163,7 @@ def regression(
       algorithm: the networks, their targets, what the policy is read from, how many lagged copies.
       loss: of the error, "huber" or "squared" or a function of arrays.
       shared_batch: one minibatch for all networks instead of one for each.
+      tie: all networks begin as a copy of the value's, and share their minibatch.
       reward_clip: learn from rewards clipped to ± this.
     """
     if isinstance(loss, str) and loss not in LOSSES:
@@ -188,7 +194,7 @@ def regression(
         losses,
         Greedy(algorithm.preference, algorithm.kind(algorithm.preference)),
         build,
-        minibatches=1 if shared_batch else len(names),
+        minibatches=1 if shared_batch or tie else len(names),
         shown=(
             *(f"mean_{name}" for name in names),
             *([f"clipped_{value}"] if isinstance(algorithm.kind(value), Categorical) else []),
@@ -196,6 +202,8 @@ def regression(
         uses_beta=algorithm.uses_beta,
         acts_on=algorithm.preference,
         kinds=algorithm.kinds,
+        starts_as={name: value for name in names if tie and name != value},
+        values_are_returns=algorithm.values_are_returns,
     )
 
 

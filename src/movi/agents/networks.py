@@ -26,6 +26,8 @@ Kind = Literal["nature", "minatar", "mlp"]
 DEEPEST = 100
 COPIES = 6  # of the weights while they are trained: online, lagged, gradient, the optimiser's
 
+ACTIVATIONS = "activations"  # of each hidden layer, kept where flax is asked for intermediates
+
 glorot = nn.initializers.xavier_uniform()
 
 
@@ -58,6 +60,13 @@ def encode(observation: Array, space: ObservationSpace) -> Array:
     return encoded / 255 if space.dtype == "uint8" else encoded
 
 
+def _hidden(module: nn.Module, x: Array) -> Array:
+    """The activations of a hidden layer, noted for whoever asks."""
+    x = nn.relu(x)
+    module.sow("intermediates", ACTIVATIONS, x)
+    return x
+
+
 def _image(x: Array) -> Array:
     return jnp.moveaxis(x, 1, -1) if channels_first(x.shape[1:]) else x
 
@@ -75,8 +84,8 @@ class Nature(nn.Module):
         for i, (features, size, stride) in enumerate(layers):
             name = f"Conv_{i}"
             convolution = StridedConv(features, size, stride, self.padding, glorot, name=name)
-            x = nn.relu(convolution(x))
-        return nn.relu(nn.Dense(512, kernel_init=glorot)(x.reshape(x.shape[0], -1)))
+            x = _hidden(self, convolution(x))
+        return _hidden(self, nn.Dense(512, kernel_init=glorot)(x.reshape(x.shape[0], -1)))
 
 
 class MinAtar(nn.Module):
@@ -86,9 +95,9 @@ class MinAtar(nn.Module):
     def __call__(self, x: Array) -> Array:
         """Images [B, H, W, C] or [B, C, H, W] to features [B, 128]."""
         convolution = SlicedConv(16, (3, 3), kernel_init=glorot, name="Conv_0")
-        x = nn.relu(convolution(_image(x)))
+        x = _hidden(self, convolution(_image(x)))
         dense = nn.Dense(128, kernel_init=glorot, dot_general=dot_general)
-        return nn.relu(dense(x.reshape(x.shape[0], -1)))
+        return _hidden(self, dense(x.reshape(x.shape[0], -1)))
 
 
 class MLP(nn.Module):
@@ -101,7 +110,7 @@ class MLP(nn.Module):
         """Anything [B, ...], flattened, to features [B, hidden[-1]]."""
         x = x.reshape(x.shape[0], -1)
         for width in self.hidden:
-            x = nn.relu(nn.Dense(width, kernel_init=glorot)(x))
+            x = _hidden(self, nn.Dense(width, kernel_init=glorot)(x))
         return x
 
 

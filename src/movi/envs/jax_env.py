@@ -44,12 +44,14 @@ class JaxEnvironment(NamedTuple):
     step is a decision. The state's dtypes and shapes never change."""
 
 
-class Rewards(NamedTuple):
+class Played(NamedTuple):
     """What T steps of n environments gave, each [T, n]; all of them were decisions."""
 
     reward: Any
     terminated: Any
     truncated: Any
+    value: Any
+    """What the one who acted said of the action's value."""
 
 
 def env_keys(seeds: Sequence[int]) -> Array:
@@ -116,8 +118,8 @@ class HostedEnvironment:
             valid=self._valid,
         )
 
-    def play(self, act: Act, given: Any, per_step: Any) -> Rewards:
-        """Many steps in one compiled loop, by actions ``act(given, observations, x)``.
+    def play(self, act: Act, given: Any, per_step: Any) -> Played:
+        """Many steps in one compiled loop, by ``act(given, observations, x) -> actions, values``.
 
         Args:
           act: a pure function; one that stays the same object is compiled once.
@@ -126,12 +128,12 @@ class HostedEnvironment:
         """
         if act not in self._plays:
             self._plays[act] = compiled_play(self._environment, act)
-        (self._states, observation), rewards = self._plays[act](
+        (self._states, observation), played = self._plays[act](
             self._keys, np.int32(self._count + 1), self._states, self._observation, given, per_step
         )
         self._observation = np.asarray(observation)
-        self._count += len(rewards.reward)
-        return Rewards(*map(np.asarray, rewards))
+        self._count += len(played.reward)
+        return Played(*map(np.asarray, played))
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """The environments' states, which are arrays."""
@@ -184,14 +186,15 @@ def compiled_play(environment: JaxEnvironment, act: Act) -> Callable[..., Any]:
     ) -> Any:
         def one(carry: tuple[Array, State, Array], x: Any) -> Any:
             count, states, observations = carry
-            actions = act(given, observations, x).astype(environment.spaces.action.dtype)
+            actions, value = act(given, observations, x)
+            actions = actions.astype(environment.spaces.action.dtype)
             states, outcome = step_all(environment, step_keys(keys, count), states, actions)
-            rewards = Rewards(outcome.reward, outcome.terminated, outcome.truncated)
-            return (count + 1, states, outcome.observation.astype(seen)), rewards
+            played = Played(outcome.reward, outcome.terminated, outcome.truncated, value)
+            return (count + 1, states, outcome.observation.astype(seen)), played
 
-        (_, states, observations), rewards = jax.lax.scan(
+        (_, states, observations), played = jax.lax.scan(
             one, (first, states, observations.astype(seen)), per_step
         )
-        return (states, observations), rewards
+        return (states, observations), played
 
     return jax.jit(play)

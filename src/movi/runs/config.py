@@ -98,6 +98,12 @@ class Config:
     ε; 0 for none. Training is the same with and without them."""
     evaluate_episodes: int = _setting(20, of="evaluation", least=1)
     """Episodes of each of these."""
+    average: int = _setting(0, of="evaluation", least=0)
+    """M: evaluations are played twice more, by the mean of the values of the last M copies of the
+    network that acts, and by one network with the mean of their parameters; 0 for neither. Training
+    is the same with and without them."""
+    average_every: int = _setting(4_000, of="evaluation", least=1)
+    """Agent steps between two of these copies."""
 
     network: Literal["auto", "nature", "minatar", "mlp"] = "auto"
     """auto: by the observations: nature for images from 36×36, minatar for smaller ones, else mlp
@@ -194,17 +200,19 @@ class Config:
         every = self.iteration_steps
         return [min((i + 1) * every, self.steps) for i in range(self.iterations)]
 
-    def evaluates_at(self, step: int) -> bool:
-        """Whether the run is evaluated at this step, the end of an iteration.
+    def passes(self, step: int, every: int) -> bool:
+        """Whether the iteration that ends at this step passes a multiple of ``every``.
 
-        >>> config = Config("dqn", "CartPole-v1", steps=310, iteration_steps=40, evaluate_every=100)
-        >>> [step for step in config.iteration_ends if config.evaluates_at(step)]
+        >>> config = Config("dqn", "CartPole-v1", steps=310, iteration_steps=40)
+        >>> [step for step in config.iteration_ends if config.passes(step, 100)]
         [120, 200, 310]
         """
         before = (step - 1) // self.iteration_steps * self.iteration_steps
-        return bool(self.evaluate_every) and (
-            step // self.evaluate_every > before // self.evaluate_every
-        )
+        return step // every > before // every
+
+    def evaluates_at(self, step: int) -> bool:
+        """Whether the run is evaluated at this step, the end of an iteration."""
+        return bool(self.evaluate_every) and self.passes(step, self.evaluate_every)
 
     @property
     def beta_of(self) -> Schedule | None:

@@ -5,8 +5,9 @@ metrics.jsonl       one row per iteration, deterministic: equal runs have equal 
 evaluations.jsonl   one row per evaluation during the run, deterministic too
 timing.jsonl        one row per iteration: seconds and speeds
 events.out.*        the same metrics for TensorBoard
-versions.json       the versions that trained it, each with the step since which it did
-status.json         running, finished, diverged, interrupted or failed; the step; a message
+versions.json       the versions and the machine that trained it, each with the step since which
+                    they did, and the time
+status.json         running, finished, diverged, interrupted or failed; the step; a message; when
 evaluation.json     the evaluation at the end
 agent.safetensors   the agent
 best.safetensors    the agent with the highest of the evaluations during the run, if it had any
@@ -19,7 +20,7 @@ extended.json       κ, of a run that was made longer
 The dataclasses are schemas of ``movi.reading``; ``movi.training.run_directory`` writes the files.
 """
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -49,6 +50,8 @@ class StatusFile:
     status: Status
     step: int
     message: str = ""
+    time: str = ""
+    """When this was written, so that of a run that has ended: its end."""
 
 
 @dataclass(frozen=True)
@@ -59,6 +62,8 @@ class EvaluationFile:
     std: float
     returns: list[float]
     lengths: list[int]
+    average: dict[str, dict[str, Any]] = field(default_factory=dict, kw_only=True)
+    """The same by the mean of the agent's last copies: of their values, of their parameters."""
 
 
 @dataclass(frozen=True)
@@ -75,6 +80,11 @@ class Since:
     step: int
     versions: dict[str, str]
     learner: str = ""
+    machine: dict[str, str] = field(default_factory=dict)
+    """The processor, the threads of a program and XLA's flags: numbers agree to rounding only where
+    these differ."""
+    started: str = ""
+    """When it began to train there."""
 
 
 @dataclass(frozen=True)

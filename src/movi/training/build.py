@@ -33,6 +33,7 @@ from movi.schedules import Constant, Schedule
 from movi.sizes import readable, require
 from movi.spaces import Box, Spaces
 from movi.targets import Algorithm
+from movi.training.averages import check_average
 from movi.training.drive import Built
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
@@ -147,7 +148,9 @@ def configured_learner(
 
     Configs that differ only in what no learner depends on share one object.
     """
-    check_actions(config, config.options.method(config.loss, None), spaces)
+    method = config.options.method(config.loss, None)
+    check_actions(config, method, spaces)
+    check_average(config, method.policy)
     settings = _Settings(
         config.algorithm,
         config.options,
@@ -194,12 +197,15 @@ def _configured(
             f"algorithm: {settings.algorithm} depends on β, but its options have none; expected a "
             "dataclass of movi.Averaging"
         )
+    rates = {name: method.rates.get(name, settings.optimiser[1]) for name in method.networks}
+    named, _, epsilon = settings.optimiser
     learner = make_learner(
         method,
         networks,
-        optimiser or _optimisers(method, *settings.optimiser),
+        optimiser or {name: make_optimiser(named, own, epsilon) for name, own in rates.items()},
         spaces,
         beta=settings.beta or Constant(0.0),
+        rates=rates if optimiser is None else None,
     )
     return ConfiguredLearner(method, networks, settings.spec, spaces, learner)
 
@@ -213,14 +219,6 @@ def check_actions(config: Config, method: Method, spaces: Spaces) -> None:
             f"{wanted.title()} ones; for {found.title()} ones there are "
             f"{'sac and momentum-sac' if found == 'box' else 'dqn, momentum-dqn and others'}"
         )
-
-
-def _optimisers(
-    method: Method, name: OptimiserName, rate: float, epsilon: float
-) -> dict[str, optax.GradientTransformation]:
-    """An optimiser for each network, with the network's own step size if it has one."""
-    rates = {network: method.rates.get(network, rate) for network in method.networks}
-    return {network: make_optimiser(name, own, epsilon) for network, own in rates.items()}
 
 
 def check_batch(config: Config, what: ConfiguredLearner) -> None:
@@ -308,6 +306,7 @@ def _hosted(
         lambda i, step: what.agent(config, loop.parameters(i), step),
         make_environment,
         fingerprint(what.learner, environment.spaces) if run is not None else "",
+        what.method.values_are_returns,
     )
 
 
@@ -347,4 +346,5 @@ def _fused(
         lambda i, step: what.agent(configs[i], loop.parameters(i), step),
         hosted,
         fingerprint(what.learner, spaces) if runs else "",
+        what.method.values_are_returns,
     )

@@ -165,6 +165,11 @@ def _print_result(out: Path, result: Any, seconds: float) -> None:
             f"evaluation over {len(evaluation.returns)} episodes: "
             f"mean {evaluation.mean:.1f}, standard deviation {evaluation.std:.1f}"
         )
+        for name, other in evaluation.average.items():
+            print(
+                f"by the mean of its last copies' {name}: "
+                f"mean {other.mean:.1f}, standard deviation {other.std:.1f}"
+            )
     print(f"agent: {out / AGENT_FILE}")
     if result.best is not None:
         about = checked(result.best.about, _BestAbout, str(out / BEST_FILE))

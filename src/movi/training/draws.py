@@ -14,7 +14,7 @@ import numpy as np
 
 from movi.compilation import shared
 
-INITIALISATION, ACTING, SAMPLING, POLICY, LEARNING = range(5)
+INITIALISATION, ACTING, SAMPLING, POLICY, LEARNING, INSPECTION = range(6)
 _WORDS = 2**16  # random words per call of the compiled function
 
 

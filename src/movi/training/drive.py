@@ -1,8 +1,9 @@
 """Runs from their beginning or their newest checkpoint to their end, whatever loop they are in."""
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import closing
+from functools import partial
 from typing import Any, NamedTuple
 
 from movi.agents.agent import Agent
@@ -10,10 +11,12 @@ from movi.envs.interface import Environment
 from movi.errors import Interrupted
 from movi.runs.config import Config
 from movi.runs.files import EVALUATION, Status
+from movi.training.averages import Copies
 from movi.training.best import Best, content_of, restored
 from movi.training.checkpoint import Checkpoints, Saved, newest
 from movi.training.checkpointing import Checkpointer, status_on_error
-from movi.training.evaluation import Evaluation, evaluate
+from movi.training.evaluation import Discounted, Evaluation, evaluate
+from movi.training.health import Warnings
 from movi.training.loop import Loop, Result, Watcher
 from movi.training.resume import result_of
 from movi.training.run_directory import RunDirectory
@@ -35,6 +38,8 @@ class Built(NamedTuple):
     """Makes n environments, for evaluations; None for none."""
     fingerprint: str
     """The learner's fingerprint."""
+    values_are_returns: bool = False
+    """Whether the agents' values estimate discounted returns."""
 
 
 def drive(
@@ -65,7 +70,8 @@ class _Runs:
         self._rows: list[list[dict[str, Any]]] = [[] for _ in built.configs]
         self._saved = [0] * len(built.configs)  # the step at which each agent was written last
         self._best = [Best() for _ in built.configs]
-        self._clipped: set[int] = set()  # those of which it was said that their support is narrow
+        self._copies = [Copies.of(config) for config in built.configs]
+        self._warnings = [Warnings(config, built.values_are_returns) for config in built.configs]
         self.results: dict[int, Result] = {}
 
     def begin(self) -> None:
@@ -77,13 +83,17 @@ class _Runs:
             self._loop.restore(saved)
             for i, own in enumerate(saved):
                 self._saved[i] = int(own.state["saved"])
-                networks = self._built.agent(i, 0).networks
+                agent = self._built.agent(i, 0)
+                networks = agent.networks
+                self._copies[i] = self._copies[i].restored(own, agent)
                 if own.state.get("has_ended", False):
                     self.results[i] = Result(**result_of(self._directories[i].path, networks))
                     continue
                 directory, best = self._directories[i], content_of(own)
                 notices.append(directory.begin(self._loop.step, own.state["written"], best))
                 self._rows[i] = list(directory.rows)
+                for row in self._rows[i]:
+                    self._warnings[i].after(row)
                 self._best[i] = restored(directory, best, networks)
 
         if self._directories and self._configs[0].checkpoint_every:
@@ -119,7 +129,11 @@ class _Runs:
         while len(self.results) < len(self._configs):
             done = max(len(rows) for i, rows in enumerate(self._rows) if i not in self.results)
             until = min(config.steps, (done + 1) * config.iteration_steps)
-            loop.advance(until, self._watcher.progress, on_saveable, steps_left)
+            while loop.step < until and not self._all_diverged():
+                self._copy()
+                due = self._copies[0].next(loop.step) if config.average else until
+                loop.advance(min(due, until), self._watcher.progress, on_saveable, steps_left)
+            self._copy()
             for i in range(len(self._configs)):
                 if i not in self.results:
                     self._end_iteration(i, until)
@@ -130,18 +144,31 @@ class _Runs:
         for i in range(len(self._configs)):
             arrays, state = self._loop.snapshot(i)
             more = {"saved": self._saved[i], "has_ended": i in self.results}
-            contents.append(self._best[i].saved_with(Saved(arrays, {**state, **more})))
+            saved = self._copies[i].saved_with(Saved(arrays, {**state, **more}))
+            contents.append(self._best[i].saved_with(saved))
         return contents
+
+    def _all_diverged(self) -> bool:
+        return all(self._loop.diverged(i) for i in range(len(self._configs)))
+
+    def _copy(self) -> None:
+        """Keeps copies of the networks that act, if they are due."""
+        step = self._loop.step
+        for i, copies in enumerate(self._copies):
+            if copies.is_due(step):
+                self._copies[i] = copies.with_one_of(self._built.agent(i, step), step)
 
     def _end_iteration(self, i: int, until: int) -> None:
         """Writes a seed's row of metrics, and does what is due at the end of an iteration."""
         config = self._configs[i]
         row = self._loop.row(i, until, len(self._rows[i]))
         step = int(row["step"])
+        played = self._evaluate_on_the_way(i, step) if config.evaluates_at(step) else None
+        if played is not None and self._built.values_are_returns:
+            row["bias"] = played.bias
         self._rows[i].append(row)
         self._watcher.row(row)
-        if i not in self._clipped and (notice := clipping(row)):
-            self._clipped.add(i)  # the metrics have it of every iteration
+        for notice in self._warnings[i].after(row):
             seed = f"seed {config.seed}: " if len(self._configs) > 1 else ""
             log.warning("movi: warning: %s%s", seed, notice)
         if self._directories:
@@ -149,12 +176,10 @@ class _Runs:
             if step - self._saved[i] >= config.save_every:
                 self._directories[i].save(self._built.agent(i, step))
                 self._saved[i] = step
-        if config.evaluates_at(step):
-            self._evaluate_on_the_way(i, step)
         if self._loop.diverged(i) or until == config.steps:
             self._end(i, step)
 
-    def _evaluate_on_the_way(self, i: int, step: int) -> None:
+    def _evaluate_on_the_way(self, i: int, step: int) -> Evaluation:
         """Evaluates a seed's agent, and keeps it if it is the best so far."""
         agent = self._built.agent(i, step)
         played = self._evaluation(i, agent, step)
@@ -164,6 +189,7 @@ class _Runs:
             self._directories[i].evaluation(step, played)
             if self._best[i] is not before and (content := self._best[i].content) is not None:
                 self._directories[i].save_best(content)
+        return played
 
     def _end(self, i: int, step: int) -> None:
         """Saves and evaluates a seed's agent, and writes how its run ended."""
@@ -192,26 +218,16 @@ class _Runs:
 
     def _evaluation(self, i: int, agent: Agent, at: int | None = None) -> Evaluation:
         assert self._built.make_environment is not None
-        return evaluate_config(
-            agent, self._configs[i], self._built.make_environment, self._stop, at
+        play = partial(
+            evaluate_config,
+            config=self._configs[i],
+            make_environment=self._built.make_environment,
+            stop=self._stop,
+            at=at,
         )
-
-
-def clipping(row: Mapping[str, Any]) -> str:
-    """A warning if a support was too narrow in an iteration; "" if it was not.
-
-    >>> clipping({"iteration": 3, "clipped_q": 0.25})
-    'clipped_q: 25.0 % of the probability in iteration 3 was beyond v_min or v_max, expected < 1 %'
-    >>> clipping({"iteration": 3, "clipped_q": 0.0099})
-    ''
-    """
-    for name, share in row.items():
-        if name.startswith("clipped_") and share is not None and share > 0.01:
-            return (
-                f"{name}: {100 * share:.1f} % of the probability in iteration {row['iteration']} "
-                "was beyond v_min or v_max, expected < 1 %"
-            )
-    return ""
+        played = play(agent, values_are_returns=self._built.values_are_returns)
+        others = self._copies[i].players(agent)
+        return played._replace(average={name: play(other) for name, other in others.items()})
 
 
 def evaluate_config(
@@ -220,8 +236,10 @@ def evaluate_config(
     make_environment: Callable[[int], Environment],
     stop: Stop = never,
     at: int | None = None,
+    *,
+    values_are_returns: bool = False,
 ) -> Evaluation:
-    """The evaluation at the end of a run, or during it, at a step."""
+    """The evaluation at the end of a run, or during it, at a step; the bias if it means one."""
     episodes = config.evaluation_episodes if at is None else config.evaluate_episodes
 
     def look(done: int) -> None:
@@ -236,5 +254,6 @@ def evaluate_config(
             epsilon=config.evaluation_epsilon,
             seed=config.seed,
             at=at,
+            discounted=Discounted(config.gamma, config.reward_clip) if values_are_returns else None,
             on_step=look,
         )

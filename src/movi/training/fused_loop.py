@@ -23,7 +23,16 @@ from movi.replay.uniform import UniformReplay
 from movi.runs.config import Config
 from movi.sizes import require
 from movi.training.checkpoint import Saved
-from movi.training.fused_step import FusedState, Keys, Records, keys_of, make_chunk, make_init
+from movi.training.fused_step import (
+    FusedState,
+    Keys,
+    Records,
+    keys_of,
+    make_chunk,
+    make_init,
+    make_sample,
+)
+from movi.training.health import Inspection
 from movi.training.host_loop import CHECK_PERIOD
 from movi.training.loop import CHUNK
 from movi.training.scores import Scores, metrics_row
@@ -75,8 +84,8 @@ class SeedRun:
             return until
         return min(until, -(-self.diverged // CHECK_PERIOD) * CHECK_PERIOD)
 
-    def row(self, until: int, iteration: int) -> dict[str, Any]:
-        """The metrics of the agent steps up to ``until``."""
+    def row(self, until: int, iteration: int, health: Mapping[str, float]) -> dict[str, Any]:
+        """The metrics of the agent steps up to ``until``, and how the networks are there."""
         n, first, incomplete = self.config.num_envs, self.step, self.config.horizon.incomplete
         count = until - first
         for j, (reward, ended) in enumerate(
@@ -99,7 +108,7 @@ class SeedRun:
             "stored": stored,
         }
         named = dict(zip(self._names, means))
-        return metrics_row(self.config, iteration, until, self.scores, named, counts)
+        return metrics_row(self.config, iteration, until, self.scores, named, health, counts)
 
 
 class FusedLoop:
@@ -143,6 +152,8 @@ class FusedLoop:
         keys = [keys_of(seed, config.num_envs) for seed in seeds]
         self.states: list[FusedState] = self._placed(states)
         self._keys: list[Keys] = self._placed(keys)
+        self._inspection = Inspection(config, learner)
+        self._sample = make_sample(config, environment)
         self._chunk = make_chunk(
             config, environment, learner, self._size, len(seeds) if self._vectorised else None
         )
@@ -181,7 +192,16 @@ class FusedLoop:
 
     def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
         """The metrics of a seed since its last row."""
-        return self.runs[i].row(self.runs[i].noticed_at(until), iteration)
+        run, health = self.runs[i], {}
+        if run.diverged is None and self.added == until:
+            state = self.state(i)
+            health = self._inspection.row(
+                run.seed,
+                state.learner,
+                lambda words: self._sample(state.ring, np.int32(self.added), words),
+                until,
+            )
+        return run.row(run.noticed_at(until), iteration, health)
 
     def advance(
         self,

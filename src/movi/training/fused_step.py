@@ -116,6 +116,21 @@ def _compiled_init(learner: Learner) -> Callable[[Array], LearnerState]:
     return jax.jit(learner.init)
 
 
+def make_sample(
+    config: Config, environment: JaxEnvironment
+) -> Callable[[Transition, Any, Any], Transition]:
+    """``sample(ring, added, words) -> transitions``, compiled."""
+    return _compiled_sample(config.horizon, environment)
+
+
+@shared
+def _compiled_sample(
+    horizon: Horizon, environment: JaxEnvironment
+) -> Callable[[Transition, Any, Any], Transition]:
+    space = environment.spaces.observation
+    return jax.jit(lambda ring, added, words: device.sample(ring, added, words, space, horizon))
+
+
 class ChunkConfig(NamedTuple):
     """All of a config that a chunk depends on."""
 

@@ -24,6 +24,7 @@ from movi.replay.interface import Replay, can_be_checkpointed
 from movi.runs.config import Config
 from movi.training.checkpoint import Saved
 from movi.training.draws import ACTING, SAMPLING, Draws, env_seeds, key_of
+from movi.training.health import Inspection
 from movi.training.host_learner import HostLearner
 from movi.training.loop import CHUNK
 from movi.training.scores import Scores, metrics_row
@@ -56,6 +57,7 @@ class HostLoop:
         self.scores = Scores(environment.num_envs)
         self.step = self.vector_steps = self.updates = self.syncs = 0
         self._minibatches = learner.minibatches
+        self._inspection = Inspection(config, learner)
         self._epsilon = config.epsilon_of
         self._acting = Draws(
             key_of(config.seed, ACTING), (environment.num_envs, words_of(environment.spaces))
@@ -100,8 +102,10 @@ class HostLoop:
     def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
         """The metrics since the last row."""
         counts = {"updates": self.updates, "syncs": self.syncs, "stored": len(self.replay)}
-        means = self.learner.take_means()
-        return metrics_row(self.config, iteration, self.step, self.scores, means, counts)
+        means, health, seed = self.learner.take_means(), {}, self.config.seed
+        if not self._waiting and not self.learner.diverged_at():
+            health = self._inspection.row(seed, self.learner.state, self.replay.sample, self.step)
+        return metrics_row(self.config, iteration, self.step, self.scores, means, health, counts)
 
     def parameters(self, i: int = 0) -> dict[str, Any]:
         """A copy of the online networks' parameters."""

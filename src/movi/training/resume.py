@@ -102,7 +102,7 @@ def result_of(run: Path, network: Any = None) -> dict[str, Any]:
     if status is None:
         raise UserError(f"{run / STATUS}: no such file, expected that of a run that ended")
     found: EvaluationFile | None = read_if_there(run, EVALUATION, EvaluationFile)
-    played = None if found is None else Evaluation(found.returns, found.lengths)
+    played = None if found is None else evaluation_of(found)
     return {
         "status": status.status,
         "step": status.step,
@@ -112,6 +112,14 @@ def result_of(run: Path, network: Any = None) -> dict[str, Any]:
         "loop": None,
         "best": load(run, network, best=True) if (run / BEST_FILE).is_file() else None,
     }
+
+
+def evaluation_of(file: EvaluationFile) -> Evaluation:
+    """The evaluation that a file holds."""
+    others = {
+        name: Evaluation(other["returns"], other["lengths"]) for name, other in file.average.items()
+    }
+    return Evaluation(file.returns, file.lengths, average=others)
 
 
 def is_grouped(run: Path) -> bool:

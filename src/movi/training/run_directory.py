@@ -38,7 +38,7 @@ from movi.runs.files import (
 )
 from movi.runs.lock import RUN_LOCK, Lock
 from movi.training.evaluation import Evaluation
-from movi.versions import of_training
+from movi.versions import machine, now, of_training
 
 REPLAY = "replay"
 LEFTOVERS = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
@@ -137,8 +137,8 @@ class RunDirectory:
         if step and not since:
             since = [Since(0, {})]  # unknown
         before = since[-1].versions if since else today
-        if not since or before != today:
-            since.append(Since(step, today, learner))
+        if not since or (before, since[-1].machine) != (today, machine()):
+            since.append(Since(step, today, learner, machine(), now()))
         elif not since[-1].learner:  # of a version that did not note it
             since[-1] = replace(since[-1], learner=learner)
         self.write_json(VERSIONS, {"format": 1, **asdict(VersionsFile(since))})
@@ -199,7 +199,7 @@ class RunDirectory:
 
     def status(self, status: Status, step: int, message: str = "") -> None:
         """Writes the run's status."""
-        text = json.dumps({"status": status, "step": step, "message": message})
+        text = json.dumps({"status": status, "step": step, "message": message, "time": now()})
         with writing(self.path):
             write_aside(self.path / STATUS, text + "\n")
 

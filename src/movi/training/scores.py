@@ -17,6 +17,7 @@ class Scores:
         self._return = [0.0] * num_envs
         self._length = [0] * num_envs
         self._ended: list[tuple[float, int]] = []
+        self._largest = 0.0
         self.episodes = 0
 
     def add(self, outcome: Outcome, i: int) -> bool:
@@ -29,22 +30,27 @@ class Scores:
         """Counts a step of environment i."""
         self._return[i] += reward
         self._length[i] += 1
+        self._largest = max(self._largest, abs(reward))
         if ended:
             self._ended.append((self._return[i], self._length[i]))
             self.episodes += 1
             self._return[i], self._length[i] = 0.0, 0
 
     def take(self) -> dict[str, float | int | None]:
-        """The episodes that ended since the last call: how many, their mean score and length."""
+        """The episodes that ended since the last call: how many, their mean score and length; and
+        the largest |reward| of a step since then."""
         ended, self._ended = self._ended, []
+        largest, self._largest = self._largest, 0.0
+        steps = {"largest_reward": largest}
         if not ended:
-            return {"episodes": 0, "score": None, "score_std": None, "length": None}
+            return {"episodes": 0, "score": None, "score_std": None, "length": None, **steps}
         scores, lengths = np.array(ended).T
         return {
             "episodes": len(ended),
             "score": float(scores.mean()),
             "score_std": float(scores.std()),
             "length": float(lengths.mean()),
+            **steps,
         }
 
     def snapshot(self) -> dict[str, Any]:
@@ -53,6 +59,7 @@ class Scores:
             "return": list(self._return),
             "length": list(self._length),
             "ended": [list(episode) for episode in self._ended],
+            "largest": self._largest,
             "episodes": self.episodes,
         }
 
@@ -61,6 +68,7 @@ class Scores:
         self._return = [float(value) for value in snapshot["return"]]
         self._length = [int(value) for value in snapshot["length"]]
         self._ended = [(float(score), int(length)) for score, length in snapshot["ended"]]
+        self._largest = float(snapshot["largest"])
         self.episodes = int(snapshot["episodes"])
 
 
@@ -70,6 +78,7 @@ def metrics_row(
     step: int,
     scores: Scores,
     means: Mapping[str, float | None],
+    health: Mapping[str, float],
     counts: Mapping[str, int],
 ) -> dict[str, Any]:
     """The metrics of an iteration that ended at this step; see ``Loop.row``."""
@@ -80,6 +89,7 @@ def metrics_row(
             "step": step,
             **scores.take(),
             **means,
+            **health,
             **({} if beta is None else {"beta": float(beta(step))}),
             "epsilon": float(config.epsilon_of(step)),
             **counts,
