@@ -1,4 +1,4 @@
-"""No function, no list of parameters and no file of the package outgrows a reader."""
+"""No function and no list of parameters of the package outgrows a reader."""
 
 import ast
 from pathlib import Path
@@ -9,7 +9,6 @@ import movi
 
 SOURCE = Path(movi.__file__).parent
 FILES = {str(path.relative_to(SOURCE)): path for path in sorted(SOURCE.rglob("*.py"))}
-LINES_OF_A_FILE = 350
 LINES_OF_A_FUNCTION = 80
 PARAMETERS = 8
 MANY_PARAMETERS = {
@@ -25,11 +24,6 @@ def functions(name):
     for node in ast.walk(ast.parse(FILES[name].read_text())):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield f"{name}:{node.name}", node
-
-
-@pytest.mark.parametrize("name", FILES)
-def test_a_file_is_short(name):
-    assert len(FILES[name].read_text().splitlines()) <= LINES_OF_A_FILE
 
 
 @pytest.mark.parametrize("name", FILES)

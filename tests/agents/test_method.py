@@ -17,7 +17,6 @@ from movi.errors import UserError
 from movi.schedules import Constant
 from movi.spaces import ObservationSpace, Spaces
 from movi.targets import AVI, Algorithm
-from movi.training.drive import clipping
 from movi.transitions import Transition
 from movi.values import Categorical
 
@@ -231,7 +230,3 @@ def test_the_clipped_share_is_of_the_value_whatever_it_is_called():
     z = Categorical(-1.0, 1.0, 3)
     mine = Algorithm("mine", {"z": AVI.targets["q"]}, preference="z", value="z", kinds={"z": z})
     assert regression(mine).shown == ("mean_z", "clipped_z")
-    assert clipping({"iteration": 2, "clipped_z": 0.5}).startswith("clipped_z: 50.0 %")
-    assert clipping({"iteration": 2, "clipped_z": 0.011}).startswith("clipped_z: 1.1 %")
-    assert clipping({"iteration": 2, "clipped_z": 0.0099, "loss_z": 3.0}) == ""
-    assert clipping({"iteration": 2, "clipped_z": None}) == ""

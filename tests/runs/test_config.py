@@ -165,6 +165,8 @@ def test_every_field_belongs_to_somebody_and_most_to_the_learning():
             "evaluation_episodes",
             "evaluate_every",
             "evaluate_episodes",
+            "average",
+            "average_every",
         },
     }
     for owner, names in others.items():

@@ -17,7 +17,7 @@ from movi.envs.jax_env import HostedEnvironment, JaxEnvironment, JaxOutcome
 from movi.envs.make import make_environment
 from movi.errors import UserError
 from movi.runs.config import Config
-from movi.runs.files import read_evaluations
+from movi.runs.files import read_evaluations, read_metrics
 from movi.spaces import ObservationSpace, Spaces
 from movi.training.evaluation import AT_ONCE, evaluate
 from movi.training.train import train, train_seeds
@@ -47,8 +47,10 @@ def test_an_evaluation_is_due_at_the_first_end_of_an_iteration_after_each_multip
 def test_training_does_not_notice_its_evaluations(run, tmp_path):
     config, out, _ = run
     train(replace(config, evaluate_every=0), tmp_path)
-    for name in ("metrics.jsonl", "agent.safetensors", "evaluation.json"):
+    for name in ("agent.safetensors", "evaluation.json"):
         assert (tmp_path / name).read_bytes() == (out / name).read_bytes(), name
+    rows = [{**row, "bias": None} for row in read_metrics(out)]
+    assert rows == [{**row, "bias": None} for row in read_metrics(tmp_path)]
     assert not (tmp_path / "evaluations.jsonl").exists()
 
 
@@ -138,10 +140,11 @@ def test_steps_go_on_where_a_compiled_loop_ended():
     actions = np.random.default_rng(0).integers(6, size=(60, 2))
     for environment in (played, stepped):
         environment.reset([3, 4])
-    rewards = played.play(lambda given, observations, x: x, None, actions[:50])
+    rewards = played.play(lambda given, observations, x: (x, 2 * x), None, actions[:50])
     steps = [stepped.step(action) for action in actions]
     np.testing.assert_array_equal(rewards.reward, [step.reward for step in steps[:50]])
     np.testing.assert_array_equal(rewards.terminated, [step.terminated for step in steps[:50]])
+    np.testing.assert_array_equal(rewards.value, 2 * actions[:50])
     for action, step in zip(actions[50:], steps[50:]):
         np.testing.assert_array_equal(played.step(action).observation, step.observation)
     assert played.snapshot()["count"] == 60

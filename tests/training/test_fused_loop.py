@@ -91,7 +91,7 @@ def test_fused_and_host_loop_agree_on_small_environments(algorithm, env):
         fused.advance(until)
         assert (fused.step, fused.updates) == (until, host.updates)
         assert_equal_transitions(host, fused.states[0].ring, min(until, 300))
-        row = fused.runs[0].row(until, iteration)
+        row = fused.runs[0].row(until, iteration, {})
         assert_equal_rows(row, host.row(0, until, iteration))
     assert host.updates == 350
     assert host.syncs == 400 // 7 - 50 // 7
@@ -139,7 +139,7 @@ def test_any_number_of_environments_keeps_the_gates_also_where_the_last_tick_is_
     for iteration, until in enumerate((101, 200)):
         host.advance(until)
         fused.advance(until)
-        row = fused.runs[0].row(until, iteration)
+        row = fused.runs[0].row(until, iteration, {})
         assert_equal_rows(row, host.row(0, until, iteration))
     assert_equal_transitions(host, fused.states[0].ring, 200)
     assert_close(fused.states[0].learner, host.learner.state)
@@ -157,7 +157,7 @@ def test_fused_and_host_loop_agree_on_three_steps(num_envs, truncate):
         fused.advance(until)
         assert fused.updates == host.updates
         assert_equal_transitions(host, fused.states[0].ring, min(until, 300))
-        row = fused.runs[0].row(until, iteration)
+        row = fused.runs[0].row(until, iteration, {})
         assert_equal_rows(row, host.row(0, until, iteration))
     # 50 can be sampled at step 50 + 2 num_envs; from the next step on every second one learns.
     assert host.updates == 201 - (50 + 2 * num_envs) // 2
@@ -180,7 +180,7 @@ def test_each_seed_of_many_is_its_own_single_run(vectorised, n_step):
         for ours, alone in zip(many.state(i).ring, one.states[0].ring):
             np.testing.assert_allclose(ours, alone, rtol=1e-4, atol=1e-5)
         assert_close(many.parameters(i), one.parameters(0))
-        assert_equal_rows(many.runs[i].row(200, 0), one.runs[0].row(200, 0))
+        assert_equal_rows(many.runs[i].row(200, 0, {}), one.runs[0].row(200, 0, {}))
     assert not np.array_equal(many.state(0).ring.observation, many.state(1).ring.observation)
 
 
@@ -195,7 +195,7 @@ def test_the_result_does_not_depend_on_where_chunks_end():
     for until in (3, 51, 54, 78, 150):
         parts.advance(until)
     jax.tree.map(np.testing.assert_array_equal, whole.states[0], parts.states[0])
-    assert whole.runs[0].row(150, 0) == parts.runs[0].row(150, 0)
+    assert whole.runs[0].row(150, 0, {}) == parts.runs[0].row(150, 0, {})
 
 
 @pytest.mark.parametrize("flag", [False, True])
@@ -205,5 +205,5 @@ def test_a_cut_keeps_its_discount_unless_timeouts_are_made_terminal(flag):
     fused.advance(6)
     expected = [0.5, 0.5, 0.0] * 2 if flag else [0.5] * 6
     assert np.asarray(fused.states[0].ring.discount[:6]).tolist() == expected
-    row = fused.runs[0].row(6, 0)
+    row = fused.runs[0].row(6, 0, {})
     assert (row["episodes"], row["score"], row["length"]) == (2, 3, 3)

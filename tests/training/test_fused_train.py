@@ -11,7 +11,7 @@ from movi import cli
 from movi.agents import load
 from movi.errors import UserError
 from movi.runs.config import Config
-from movi.runs.files import read_config, read_metrics
+from movi.runs.files import read_config, read_metrics, read_status
 from movi.runs.presets import preset_fields
 from movi.training.loop import Watcher
 from movi.training.train import train, train_seeds
@@ -108,8 +108,8 @@ def test_a_run_that_diverges_ends_as_a_result_and_the_other_seeds_go_on(tmp_path
     config = Config("dqn", "explosive", **{**TINY, "loss": "squared"})
     result = train(config, tmp_path / "run", environment=explosive)
     assert (result.status, result.step) == ("diverged", 21)
-    status = json.loads((tmp_path / "run" / "status.json").read_text())
-    assert status == {"status": "diverged", "step": 21, "message": "diverged at step 21"}
+    status = read_status(tmp_path / "run")
+    assert (status.status, status.step, status.message) == ("diverged", 21, "diverged at step 21")
     assert [row["step"] for row in result.metrics] == [50]
     assert result.metrics[0]["loss_q"] is None
     for leaf in (result.agent.params["q"]["Dense_0"]["kernel"],):

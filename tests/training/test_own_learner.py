@@ -155,7 +155,7 @@ def test_a_support_that_is_too_narrow_is_logged_and_warned_of(caplog):
     caplog.clear()
     wide = replace(own, options={"atoms": 5, "v_min": -1e6, "v_max": 1e6})
     assert train(wide).metrics[-1]["clipped_q"] == 0
-    assert caplog.text == ""
+    assert "beyond v_min or v_max" not in caplog.text
 
 
 def test_a_minibatch_of_too_many_atoms_is_said_before_anything_is_written(tmp_path):

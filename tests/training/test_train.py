@@ -1,6 +1,7 @@
 """Whole runs: the run directory, determinism, divergence, evaluation, the agent's file."""
 
 import json
+import os
 
 import flax.linen as nn
 import gymnasium as gym
@@ -15,7 +16,7 @@ from movi.envs import make_gymnasium
 from movi.errors import UserError
 from movi.replay import UniformReplay
 from movi.runs.config import Config
-from movi.runs.files import read_config, read_metrics
+from movi.runs.files import read_config, read_metrics, read_status
 from movi.spaces import ObservationSpace, Spaces
 from movi.training.evaluation import evaluate
 from movi.training.train import train
@@ -62,11 +63,11 @@ def test_a_run_directory_holds_config_metrics_timing_events_status_and_agent(run
     assert since["step"] == 0
     assert since["versions"]["movi"] == movi.__version__
     assert since["versions"]["jax"] == jax.__version__
-    assert json.loads((path / "status.json").read_text()) == {
-        "status": "finished",
-        "step": 600,
-        "message": "",
-    }
+    status = read_status(path)
+    assert (status.status, status.step, status.message) == ("finished", 600, "")
+    assert since["started"] <= status.time
+    assert since["machine"]["processor"]
+    assert since["machine"]["xla_flags"] == os.environ.get("XLA_FLAGS", "")
     assert json.loads((path / "evaluation.json").read_text())["returns"] == (
         result.evaluation.returns
     )
@@ -159,12 +160,9 @@ def test_a_run_that_diverges_ends_as_a_result_with_finite_parameters(algorithm, 
     result = train(config, tmp_path / "run", optimiser=optax.sgd(1e12))
     assert result.status == "diverged"
     assert 100 < result.step < 1_000
-    status = json.loads((tmp_path / "run" / "status.json").read_text())
-    assert status == {
-        "status": "diverged",
-        "step": result.step,
-        "message": f"diverged at step {result.step}",
-    }
+    status = read_status(tmp_path / "run")
+    assert (status.status, status.step) == ("diverged", result.step)
+    assert status.message == f"diverged at step {result.step}"
     rows = read_metrics(tmp_path / "run")  # every line is JSON, also of what is not finite
     assert rows[-1]["step"] <= 1_000
     agent = movi.load(tmp_path / "run")

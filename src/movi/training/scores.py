@@ -68,7 +68,7 @@ class Scores:
         self._return = [float(value) for value in snapshot["return"]]
         self._length = [int(value) for value in snapshot["length"]]
         self._ended = [(float(score), int(length)) for score, length in snapshot["ended"]]
-        self._largest = float(snapshot["largest"])
+        self._largest = float(snapshot.get("largest", 0.0))
         self.episodes = int(snapshot["episodes"])
 
 
