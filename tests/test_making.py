@@ -52,7 +52,8 @@ def test_the_command_line_s_page_has_every_option_with_its_meaning(making):
     assert page.count("\n## movi ") == len(importlib.import_module("movi.cli").COMMANDS)
 
 
-def test_the_metrics_of_the_pages_are_those_that_a_run_logs(making, tmp_path):
+def test_the_metrics_of_the_pages_are_those_that_a_run_logs(making, tmp_path, monkeypatch):
+    monkeypatch.setattr("movi.training.health.EVERY", 1)
     config = movi.Config(
         "momentum-dqn",
         "CartPole-v1",
@@ -62,6 +63,8 @@ def test_the_metrics_of_the_pages_are_those_that_a_run_logs(making, tmp_path):
         batch_size=4,
         hidden=(4,),
         evaluation_episodes=0,
+        evaluate_every=60,
+        evaluate_episodes=1,
         checkpoint_every=0,
     )
     movi.train(config, tmp_path / "run")

@@ -22,6 +22,7 @@ METRICS = {
     "score": "The mean return of these episodes: raw rewards, whole episodes. Empty without any.",
     "score_std": "The standard deviation of these returns.",
     "length": "The mean length of these episodes, in agent steps.",
+    "largest_reward": "The largest absolute reward of a step in the iteration.",
     "alpha": "The temperature α, the weight of the entropy.",
     "clipped_q": "The share of a target's probability that falls outside the support and is moved "
     "to its ends. Above 1 % over an iteration there is a warning: widen the support.",
@@ -33,14 +34,24 @@ METRICS = {
     "mean_h": "The mean of H(s, a) over sampled (s, a).",
     "mean_q": "The mean of Q(s, a) over sampled (s, a). Far above what returns can be, it shows "
     "that values are overestimated.",
+    "dormant": "The share of dormant units of the network that acts, in the hidden layer that has "
+    "most of them (Sokar et al. 2023: at most a fortieth of the layer's mean activity).",
+    "rms_update_actor": "Of the actor, as `rms_update_q`.",
+    "rms_update_h": "Of H, as `rms_update_q`.",
+    "rms_update_q": "The root mean square of Q's next update, over its learning rate. Far below 1 "
+    "the optimiser's ε swallows the gradients.",
+    "rms_update_temperature": "Of the temperature, as `rms_update_q`.",
     "beta": "β at the iteration's last step.",
     "epsilon": "ε, the share of random actions, at the iteration's last step.",
     "updates": "Updates so far.",
     "syncs": "Synchronisations of the lagged copies so far.",
     "stored": "Transitions that can be sampled.",
+    "bias": "With evaluations on the way: the mean of the acting network's value of what it did, "
+    "less that of the discounted return from there on, over the episodes that terminated. Above 0 "
+    "the values are too high. Only where values are plain returns.",
 }
 """Every metric that a run may log, in the order of a row, with what it means."""
-_LEARNED = ("alpha", "clipped", "entropy", "loss", "mean")
+_LEARNED = ("alpha", "bias", "clipped", "entropy", "loss", "mean", "rms")
 KITAMURA = "Kitamura et al. 2023, arXiv:2305.13185"
 ZOO = "stable-baselines3's zoo, 20,000 steps"
 PUBLISHED: Mapping[tuple[str, str], tuple[str, str]] = {
@@ -68,7 +79,10 @@ def options(name: str) -> str:
 def logged(name: str) -> list[str]:
     """The names of what an algorithm logs, in the order of a row."""
     method = find(name)().method("squared", None)
-    learned = {*method.shown, *(f"loss_{network}" for network in method.networks)}
+    networks = [
+        f"{kind}_{network}" for network in method.networks for kind in ("loss", "rms_update")
+    ]
+    learned = {*method.shown, *networks, *(["bias"] if method.values_are_returns else [])}
     if issubclass(find(name), Averaging):
         learned.add("beta")
     unexplained = learned - set(METRICS)
