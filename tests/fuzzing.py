@@ -5,7 +5,6 @@ run in this process, through ``movi.cli.main``: what would escape it as a traceb
 """
 
 import copy
-import gzip
 import io
 import json
 import random
@@ -13,7 +12,6 @@ import resource
 import shutil
 import struct
 import sys
-import tarfile
 import time
 import zipfile
 from contextlib import redirect_stderr, redirect_stdout
@@ -230,74 +228,6 @@ def changed_npz(content, rng):
     return changed_bytes(packed, rng) if rng.random() < 0.3 else packed
 
 
-def changed_umb(content, rng):
-    """A UMB archive: its bytes, its index, one of its arrays, or the kinds and names of members."""
-    if rng.random() < 0.3:
-        return changed_bytes(content, rng)
-    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
-        members = [(info, archive.extractfile(info).read()) for info in archive.getmembers()]
-    what, at = rng.random(), rng.randrange(len(members))
-    info, data = members[at]
-    if what < 0.35:
-        info, data = members[0]
-        members[0] = info, changed_json(data.decode(), rng)
-    elif what < 0.7:
-        members[at] = info, changed_bytes(data, rng)
-    elif what < 0.8:
-        del members[at]
-    elif what < 0.9:
-        info.name = rng.choice(["/escaped", "../escaped", "index.json", "x" * 300, "a\0b", ""])
-    else:
-        info.type = rng.choice(
-            [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.FIFOTYPE]
-        )
-        info.linkname, data = rng.choice(["/etc/passwd", "index.json", "../x"]), b""
-        members[at] = info, data
-    packed = io.BytesIO()
-    with tarfile.open(fileobj=packed, mode="w") as archive:
-        for info, data in members:
-            info.size = len(data)
-            archive.addfile(info, io.BytesIO(data))
-    whole = bytearray(packed.getvalue())
-    if rng.random() < 0.1:  # a member that claims to be huge, with a checksum that fits
-        whole[124:136] = b"77777777777\0"
-        whole[148:156] = b" " * 8
-        whole[148:156] = b"%06o\0 " % sum(whole[:512])
-    return bytes(whole)
-
-
-def changed_packed_umb(content, rng):
-    """The same, packed."""
-    if rng.random() < 0.3:
-        return changed_bytes(content, rng)
-    packed = gzip.compress(changed_umb(gzip.decompress(content), rng), 1)
-    return changed_bytes(packed, rng) if rng.random() < 0.2 else packed
-
-
-def changed_prism(text, rng):
-    """An explicit file of PRISM, with some of its words changed, or its bytes."""
-    if rng.random() < 0.3:
-        return changed_bytes(text.encode(), rng)
-    rows = [line.split(" ") for line in text.splitlines()]
-    for _ in range(rng.choice([1, 1, 3])):
-        row = rows[0] if rng.random() < 0.3 else rng.choice(rows)
-        if rng.random() < 0.2:
-            row.append("1")
-        elif row:
-            row[rng.randrange(len(row))] = rng.choice(WORDS)
-    return "\n".join(" ".join(row) for row in rows).encode()
-
-
-def changed_petsc(content, rng):
-    """A matrix of PETSc: its bytes, or one of its numbers."""
-    if rng.random() < 0.4:
-        return changed_bytes(content, rng)
-    numbers = np.frombuffer(content, ">i4").copy()
-    at = rng.randrange(4 if rng.random() < 0.5 else len(numbers))
-    numbers[at] = rng.choice([-1, 0, 1, 2**31 - 1, 1 << 20, int(numbers[at]) + 1])
-    return numbers.tobytes()
-
-
 def changed_csv(text, rng):
     """A table with some of its values changed, or its bytes."""
     if rng.random() < 0.3:
@@ -418,7 +348,7 @@ def peak() -> int:
 
 
 OPTIONS = {
-    "solve": "cluster horizon discount reward method scheme samples iterations tolerance out",
+    "solve": "horizon discount minimise method scheme samples iterations tolerance out",
     "garnet": "states actions branching discount seed out",
     "mdp maze": "size walls slip discount seed out",
     "mdp inventory": "size lot orders demand price unit setup holding discount",
@@ -427,7 +357,6 @@ OPTIONS = {
     "mdp forest": "size fire old timber discount",
     "mdp pendulum": "size discount seed",
     "mdp epidemic": "size infection recovery price measures",
-    "convert": "discount reward minimise",
     "simulate": "episodes start seed discount minimise",
     "garnets compare": "mdps states iterations samples schemes discount seed",
     "garnets assumption": "mdps iterations lengths restarts seed branching",
@@ -438,13 +367,11 @@ OPTIONS = {
     "evaluate": "episodes epsilon seed num-envs best trust",
     "record": "out episodes epsilon seed best trust",
     "export": "best",
-    "upload": "to project",
     "sweep": "out scale workers ray cpus gpus trust",
     "status": "every",
     "compare": "unknown",
     "report": "out reference game format",
     "doctor": "unknown",
-    "completion": "unknown",
 }
 assert OPTIONS.keys() == COMMANDS.keys()
 BASES = {
@@ -454,7 +381,6 @@ BASES = {
         f"mdp {name}": ["--out", "out/m.npz", "--size", "5"]
         for name in ["maze", "inventory", "queue", "replacement", "forest", "pendulum", "epidemic"]
     },
-    "convert": ["g.npz", "out/g.umb"],
     "simulate": ["g.npz", "s.npz", "--episodes", "20"],
     "garnets compare": ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", "out"],
     "garnets assumption": ["--mdps", "1", "--states", "5", "--restarts", "2", "--out", "out"],
@@ -465,13 +391,11 @@ BASES = {
     "evaluate": ["agent.safetensors", "--episodes", "1"],
     "record": ["agent.safetensors", "--out", "out/film.mp4"],
     "export": ["agent.safetensors", "out/agent.safetensors"],
-    "upload": ["run", "--to", "mlflow"],
     "sweep": ["mine.toml", "--dry-run", "--out", "out/sweep"],
     "status": ["sweep"],
     "compare": ["sweep"],
     "report": ["results", "--out", "out/report.html"],
     "doctor": [],
-    "completion": [],
 }
 
 
@@ -500,7 +424,7 @@ def command_line(rng) -> list[str]:
     if command == "train":  # whose own words may name a module
         words = [word.replace("evilmod:", "x/").replace("this:", "x/") for word in words]
     for i, word in enumerate(words[1:], start=1):
-        target = words[i - 1] == "--out" or (command in ("export", "convert") and i == 1)
+        target = words[i - 1] == "--out" or (command == "export" and i == 1)
         if target and word in WORDS and word not in UNWRITABLE:
             words[i] = rng.choice(UNWRITABLE)
     return [*command.split(), *words]

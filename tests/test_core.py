@@ -50,7 +50,7 @@ def test_tables_are_made_solved_and_simulated(core, tmp_path):
         "--help",
         "train momentum-dqn --help",
     ):
-        done = core("-m", "momentum_rl", *words.split(), cwd=tmp_path)
+        done = core("-m", "movi", *words.split(), cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, ""), words
     assert (tmp_path / "solution.npz").exists()
 
@@ -66,7 +66,7 @@ def test_tables_are_made_solved_and_simulated(core, tmp_path):
 def test_what_trains_or_plays_is_refused_in_one_line_and_writes_nothing(
     core, tmp_path, words, what
 ):
-    done = core("-m", "momentum_rl", *words.split(), cwd=tmp_path)
+    done = core("-m", "movi", *words.split(), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"movi: {what} needs the extra `agents`: "

@@ -1,6 +1,5 @@
 """Our own fuzzer: a few hundred cases here, more than twenty thousand in the slow suite."""
 
-import gzip
 import json
 import shutil
 import tracemalloc
@@ -8,14 +7,12 @@ import zipfile
 from collections import Counter
 from contextlib import contextmanager
 from dataclasses import replace
-from fractions import Fraction
 from functools import cache
 from pathlib import Path
 
 import jax
 import numpy as np
 import pytest
-import umbi
 
 import movi
 from movi.agents.agent import encoded as agent_file
@@ -30,14 +27,8 @@ from movi.training.checkpoint import Checkpoints, Saved, encoded, newest
 from movi.training.train import train
 from tests import fuzzing
 from tests.fuzzing import check, generator, outcome
-from tests.mdp.test_formats import ats_of
 from tests.test_trust import write_agent
 
-# Rationals, rewards of states, choices and branches: what our own archives do not have.
-CORRIDOR = ats_of(
-    [*([[(Fraction(2, 3), s + 1), (Fraction(1, 3), s)], [(1, s)]] for s in range(3)), [[(1, 3)]]],
-    {"steps": {"state": [1.0] * 4, "choice": [2.0] * 7, "branch": [3.0] * 10}},
-)
 CONFIG = Config("dqn", "CartPole-v1", steps=100, iteration_steps=50, hidden=(4,))
 TOML = """name = "mine"
 environments = ["CartPole-v1"]
@@ -113,12 +104,7 @@ def place(tmp_path, monkeypatch):
     shutil.copytree(work / "run", its_run)
     (its_run / "config.json").write_text(planned.cells[0].config_of(1).to_json())
     np.savez(work / "s.npz", policy=np.zeros(5, int))
-    for suffix in ("npz", "umb", "tra", "petsc"):
-        movi.save_mdp(movi.garnet(5, 2, 2), work / f"g.{suffix}")
-    (work / "g.srew").write_text("5 2\n0 1.5\n4 -2\n")
-    (work / "g.sta").write_text("(x)\n" + "".join(f"{s}:({s})\n" for s in range(5)))
-    (work / "packed.umb").write_bytes(gzip.compress((work / "g.umb").read_bytes()))
-    umbi.ats.write(CORRIDOR, work / "umbi.umb")
+    movi.save_mdp(movi.garnet(5, 2, 2), work / "g.npz")
     checkpoints = Checkpoints(work / "run")
     state = {"replay": {"slack": 1}, "step": 7}
     for step in (7, 14):
@@ -188,15 +174,6 @@ CHANGES = {
     "reference json": ("pong.json", fuzzing.changed_json),
     "mdp": ("g.npz", fuzzing.changed_npz),
     "solution": ("s.npz", fuzzing.changed_npz),
-    "umb": ("g.umb", fuzzing.changed_umb),
-    "packed umb": ("packed.umb", fuzzing.changed_packed_umb),
-    "umbi's umb": ("umbi.umb", fuzzing.changed_umb),
-    "prism": ("g.tra", fuzzing.changed_prism),
-    "prism rewards": ("g.trew", fuzzing.changed_prism),
-    "prism state rewards": ("g.srew", fuzzing.changed_prism),
-    "prism states": ("g.sta", fuzzing.changed_prism),
-    "petsc": ("g.petsc", fuzzing.changed_petsc),
-    "petsc rewards": ("g.rewards.petsc", fuzzing.changed_petsc),
     "checkpoint": ("run/checkpoint/000000000014.safetensors", fuzzing.changed_safetensors),
 }
 REPORT = ["report", "results", "--out", "out/report.html"]
@@ -233,25 +210,6 @@ COMMANDS = {
     "reference json": [[*REPORT, "--reference", "pong.json"]],
     "mdp": [["solve", "g.npz"], ["solve", "g.npz", "--horizon", "3"]],
     "solution": [["simulate", "g.npz", "s.npz", "--episodes", "20"]],
-    **{
-        kind: [["solve", file, "--discount", "0.5"], ["convert", file, "out/m.npz"]]
-        for kind, file in (("umb", "g.umb"), ("packed umb", "packed.umb"))
-    },
-    **{
-        kind: [
-            ["solve", file, "--discount", "0.5"],
-            ["convert", file, "out/m.npz", "--discount", "0.5"],
-        ]
-        for kind, file in (
-            ("umbi's umb", "umbi.umb"),
-            ("prism", "g.tra"),
-            ("prism rewards", "g.tra"),
-            ("prism state rewards", "g.tra"),
-            ("prism states", "g.tra"),
-            ("petsc", "g.petsc"),
-            ("petsc rewards", "g.petsc"),
-        )
-    },
 }
 
 
@@ -268,9 +226,7 @@ def fuzz(place, kind, seed, count, counted):
     whole = file.read_bytes()
     for number in range(count):
         rng = generator(kind, seed, number)
-        text = (
-            whole if file.suffix in (".safetensors", ".npz", ".umb", ".petsc") else whole.decode()
-        )
+        text = whole if file.suffix in (".safetensors", ".npz") else whole.decode()
         file.write_bytes(change(text, rng))
         label = f"{kind} {seed} {number}"
         if kind == "checkpoint":
@@ -309,8 +265,7 @@ def room(label, file):
 
 ROOM = 1 << 26  # modules that are imported on the way included
 QUICK = {"agent": 15, "mdp": 20, "command line": 60}
-FORMATS = ("mdp", "solution", "umb", "packed umb", "umbi's umb", "prism", "prism rewards")
-FORMATS += ("prism state rewards", "prism states", "petsc", "petsc rewards")
+FORMATS = ("mdp", "solution")
 SLOW = {"agent": 1000, "command line": 2500, "evaluations": 300} | dict.fromkeys(FORMATS, 2_000)
 KINDS = [*CHANGES, "command line"]
 READ_AS_FAR_AS_THEY_CAN_BE = ("versions", "timing", "progress", "checkpoint", "evaluations")

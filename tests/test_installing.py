@@ -15,7 +15,6 @@ from packaging.utils import canonicalize_name
 
 import movi
 from movi.errors import AGENTS
-from movi.runs.upload import SENDERS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -36,8 +35,6 @@ def test_every_pip_install_that_we_tell_people_means_this_distribution_and_an_ex
         for _, target in re.findall(WORDS, text):
             if target.startswith("-"):
                 continue
-            if file.stem == "upload" and target in ("{self.to}", *SENDERS):
-                continue  # somebody else's, said by name
             named = target.replace("{DISTRIBUTION}", PROJECT["name"])
             name, wanted = re.fullmatch(r"'?([\w.-]+)(?:\[(.*)\])?'?", named).groups()
             assert name in (".", PROJECT["name"]), f"{file}: pip install {target}"
@@ -110,36 +107,9 @@ def test_a_hint_names_what_works_from_a_clone_and_from_an_index():
     assert "'.[video]'" in line
 
 
-def test_the_distribution_has_a_name_of_its_own_and_the_command_starts_outside_the_package():
+def test_the_distribution_has_a_name_of_its_own():
     assert PROJECT["name"] == "momentum-rl" == movi.DISTRIBUTION
-    assert PROJECT["scripts"] == {"movi": "momentum_rl:main"}
-
-
-def command(first, tmp_path):
-    paths = [str(path) for path in (first, Path(movi.__file__).parents[1])]
-    return subprocess.run(
-        [sys.executable, "-P", "-m", "momentum_rl", "--version"],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
-        capture_output=True,
-        text=True,
-        timeout=60,
-    )
-
-
-def test_the_command_says_in_one_line_that_it_found_the_other_package(tmp_path):
-    done = command(tmp_path / "nothing", tmp_path)
-    assert (done.returncode, done.stdout) == (0, f"movi {movi.__version__}\n")
-    (tmp_path / "movi").mkdir()
-    theirs = b"# -*- coding: latin-1 -*- \xe9\nraise SystemExit('theirs runs')\n"
-    (tmp_path / "movi" / "__init__.py").write_bytes(theirs)
-    done = command(tmp_path, tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == (
-        f"movi: {tmp_path / 'movi' / '__init__.py'} is not of momentum-rl but of another package "
-        "with the same name; "
-        "pip uninstall movi, then install momentum-rl again\n"
-    )
+    assert PROJECT["scripts"] == {"movi": "movi.__main__:main"}
 
 
 @pytest.mark.parametrize(
@@ -151,7 +121,7 @@ def test_the_command_says_in_one_line_that_it_found_the_other_package(tmp_path):
     ],
 )
 def test_streams_may_be_closed_or_full(redirected, status, told, said):
-    words = f"{sys.executable} -P -m momentum_rl {redirected}"
+    words = f"{sys.executable} -P -m movi {redirected}"
     path = {"PYTHONPATH": str(Path(movi.__file__).parents[1])}
     done = subprocess.run(
         ["sh", "-c", words], env={**os.environ, **path}, capture_output=True, text=True, timeout=60
@@ -162,7 +132,7 @@ def test_streams_may_be_closed_or_full(redirected, status, told, said):
 def test_a_character_that_the_terminal_does_not_have_is_spelled_out(tmp_path):
     path = {"PYTHONPATH": str(Path(movi.__file__).parents[1]), "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "momentum_rl", "garnets", "--help"],
+        [sys.executable, "-P", "-m", "movi", "garnets", "--help"],
         env={**os.environ, **path},
         capture_output=True,
         text=True,

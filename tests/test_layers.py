@@ -16,7 +16,6 @@ GROUND = {
     "arguments",
     "arrays",
     "compilation",
-    "completion",
     "doctor",
     "errors",
     "files",

@@ -198,7 +198,6 @@ LONG = {
             "epidemic": 1000,
         }.items()
     },
-    "convert": ["g.npz", "new.tra"],
     "simulate": ["g.npz", "s.npz", "--episodes", "10000000"],
     "garnets compare": ["--out", "results"],
     "garnets assumption": ["--iterations", "100000000", "--out", "results"],
@@ -209,13 +208,11 @@ LONG = {
     "evaluate": ["agent.safetensors", "--episodes", "100000"],
     "record": ["agent.safetensors", "--episodes", "1000", "--out", "film.mp4"],
     "export": ["agent.safetensors", "again.safetensors"],
-    "upload": ["run", "--to", "mlflow"],
     "sweep": ["minatar", "--scale", "quick", "--out", "sweep"],
     "status": ["run", "--watch"],
     "compare": ["run"],
     "report": ["run"],
     "doctor": [],
-    "completion": [],
 }
 assert LONG.keys() == COMMANDS.keys()
 

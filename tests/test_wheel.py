@@ -40,7 +40,6 @@ def test_an_sdist_and_a_wheel_are_built_with_the_package_its_assets_and_nothing_
     assert files == [f"momentum_rl-{version}-py3-none-any.whl", f"momentum_rl-{version}.tar.gz"]
     names = zipfile.ZipFile(built / files[0]).namelist()
     assert {name.split("/")[0] for name in names} == {
-        "momentum_rl.py",
         "movi",
         f"momentum_rl-{version}.dist-info",
     }

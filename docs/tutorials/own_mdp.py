@@ -123,8 +123,7 @@ for name in ("avi", "movi"):
 # ## Larger problems
 #
 # Nothing changes for larger problems: `movi.solve` looks at the problem and chooses a method that suits it. Save
-# the MDP and solve it from the command line, or read files of Storm, PRISM and madupite:
-# [Choose a solver](../solving.md).
+# the MDP and solve it from the command line: [Choose a solver](../solving.md).
 
 # %%
 maze = families.Maze(size=40, discount=0.999).mdp()

@@ -132,17 +132,6 @@ def _meant(tokens: Sequence[str], kind: Any) -> str:
     return ""
 
 
-def option_names(kind: Any) -> list[str]:
-    """The names of a command's options: its fields, but for those that are given without a name."""
-    marks = get_type_hints(kind, include_extras=True)
-    positional = {
-        name
-        for name, hint in marks.items()
-        if tyro.conf.Positional in getattr(hint, "__metadata__", ())
-    }
-    return [name for name in _fields(kind) if name not in positional]
-
-
 def _fields(kind: Any) -> Iterator[str]:
     """The names of a dataclass's fields, of the dataclasses within it too."""
     hints = get_type_hints(kind)

@@ -3,12 +3,10 @@
 import signal
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
-from movi.arguments import option_names, with_options
-from movi.completion import script
+from movi.arguments import with_options
 from movi.errors import (
     Interrupted,
     MissingExtra,
@@ -33,7 +31,6 @@ COMMANDS = {
     "mdp pendulum": "movi.mdp.commands:Pendulum",
     "mdp epidemic": "movi.mdp.commands:Epidemic",
     "simulate": "movi.mdp.commands:Simulate",
-    "convert": "movi.mdp.commands:Convert",
     "garnets compare": "movi.planning.experiments:Compare",
     "garnets assumption": "movi.planning.experiments:Assumption",
     "garnets bounds": "movi.planning.experiments:Bounds",
@@ -43,13 +40,11 @@ COMMANDS = {
     "evaluate": "movi.training.commands:Evaluate",
     "record": "movi.training.commands:Record",
     "export": "movi.training.commands:Export",
-    "upload": "movi.runs.upload:Upload",
     "sweep": "movi.sweeps.commands:RunSweep",
     "status": "movi.sweeps.commands:ShowStatus",
     "compare": "movi.reports.commands:Compare",
     "report": "movi.reports.commands:Report",
     "doctor": "movi.doctor:Doctor",
-    "completion": "movi.cli:Completion",
 }
 
 
@@ -57,25 +52,6 @@ def command(words: str) -> Any:
     """The dataclass of a command."""
     module, _, name = COMMANDS[words].partition(":")
     return getattr(import_module(module), name)
-
-
-@dataclass(frozen=True)
-class Completion:
-    """Print what bash needs to complete commands and options: eval "$(movi completion)"."""
-
-    def execute(self) -> None:
-        """Print the script."""
-        print(script({words: _completed(words) for words in COMMANDS}), end="")
-
-
-def _completed(words: str) -> list[str]:
-    """The options of a command; of training, also the algorithms and all that they can be given."""
-    from movi.agents.registry import find, names
-
-    algorithms = names() if words == "train" else ()
-    kinds = [command(words), *map(find, algorithms)]
-    options = dict.fromkeys(name for kind in kinds for name in option_names(kind))
-    return [*algorithms, *(f"--{name.replace('_', '-')}" for name in options)]
 
 
 def overview(prefix: str = "") -> str:

@@ -19,15 +19,15 @@ if TYPE_CHECKING:
     from movi.mdp.exact import policy_values as policy_values
     from movi.mdp.exact import resolvent as resolvent
     from movi.mdp.exact import weighted_norm as weighted_norm
-    from movi.mdp.formats import load_mdp as load_mdp
-    from movi.mdp.formats import save_mdp as save_mdp
+    from movi.mdp.files import load_mdp as load_mdp
+    from movi.mdp.files import save_mdp as save_mdp
     from movi.mdp.garnets import garnet as garnet
     from movi.mdp.model import FiniteMDP as FiniteMDP
 
 _HOMES = {
     ".episodes": ("finite_horizon", "simulate", "total_reward"),
     ".exact": ("Optimum", "occupancy", "optimum", "policy_values", "resolvent", "weighted_norm"),
-    ".formats": ("load_mdp", "save_mdp"),
+    ".files": ("load_mdp", "save_mdp"),
     ".garnets": ("garnet",),
     ".model": ("FiniteMDP",),
 }

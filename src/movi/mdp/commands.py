@@ -1,4 +1,4 @@
-"""Commands that make, convert and try out MDPs: `mdp NAME`, `garnet`, `convert`, `simulate`."""
+"""Commands that make and try out MDPs: `mdp NAME`, `garnet`, `simulate`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ class _Written(families.Family):
 def _write(make: "Callable[[], FiniteMDP]", out: Path) -> None:
     """Make an MDP and write it; whether that is possible is checked first."""
     from movi.files import file_to_write
-    from movi.mdp.formats import save_mdp
+    from movi.mdp.files import save_mdp
 
     file_to_write(out)
     mdp = make()
@@ -77,41 +77,15 @@ class Read:
     """How the file of an MDP is read."""
 
     discount: Annotated[float | None, arg(metavar="X")] = None
-    """γ: needed where the file has none; otherwise replaces the file's."""
-    reward: Annotated[str | None, arg(metavar="NAME")] = None
-    """Which rewards, where a .umb has several."""
+    """γ, in place of the file's."""
     minimise: bool = False
     """The rewards are costs: their sign is turned."""
 
     def load(self, file: Path, discount: float | None) -> "FiniteMDP":
         """The MDP in a file."""
-        from movi.mdp.formats import load_mdp
+        from movi.mdp.files import load_mdp
 
-        return load_mdp(file, discount=discount, reward=self.reward, minimise=self.minimise)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Convert(Read):
-    """Turn a file of one format into another: .npz, .umb (Storm, PRISM), .tra (PRISM), .petsc."""
-
-    source: Positional[Annotated[Path, arg(metavar="FROM")]]
-    """The file to read; a .tra has its rewards beside it (.srew, .trew), a .petsc likewise."""
-    target: Positional[Annotated[Path, arg(metavar="TO")]]
-    """The file to write, in the format of its suffix."""
-
-    def execute(self) -> None:
-        """Read, write, print where."""
-        from movi.errors import UserError
-        from movi.files import file_to_write
-        from movi.mdp.formats import WRITERS
-
-        if self.target.suffix not in WRITERS:
-            known = ", ".join(WRITERS)
-            raise UserError(f"TO: suffix {self.target.suffix!r}, expected one of {known}")
-        file_to_write(self.target, "TO")
-        mdp = self.load(self.source, self.discount)
-        WRITERS[self.target.suffix](mdp, self.target)
-        print(f"written      {self.target}: {mdp}")
+        return load_mdp(file, discount=discount, minimise=self.minimise)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,7 +93,7 @@ class Simulate(Read):
     """Roll out the policy of a solution: its mean discounted return beside what v says."""
 
     file: Positional[Annotated[Path, arg(metavar="FILE")]]
-    """The MDP, in any format that `movi solve` reads."""
+    """The MDP, as `movi solve` reads it."""
     solution: Positional[Annotated[Path, arg(metavar="SOLUTION")]]
     """What `movi solve --out` wrote: an .npz with a policy."""
     episodes: int = 1_000

@@ -11,28 +11,42 @@ from numpy.lib import format as npy
 
 from movi.errors import UserError
 from movi.files import file_to_write, writing, written_aside
-from movi.mdp.checks import FIELDS
+from movi.mdp.checks import FIELDS, floats
 from movi.mdp.memory import aligned
-from movi.mdp.model import FiniteMDP
-from movi.mdp.tables import Arrays
+from movi.mdp.model import FiniteMDP, adopted
 from movi.sizes import require
 
 _BLOCK = 1 << 22  # bytes read at a time
 OPTIONAL = ("offsets", "choices", "available", "state_names", "action_names")
 
 
-def save_npz(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
+def save_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
     """Write the four fields to ``path``, and those of the ragged layout and the names if any."""
     more = {name: getattr(mdp, name) for name in OPTIONAL if getattr(mdp, name, None) is not None}
     write_arrays(path, {name: getattr(mdp, name) for name in FIELDS} | more)
 
 
-def read_npz(path: Path) -> Arrays:
-    """What :func:`save_npz` wrote, or any ``.npz`` with the four fields.
+def load_mdp(
+    path: str | os.PathLike[str], *, discount: float | None = None, minimise: bool = False
+) -> FiniteMDP:
+    """Read and validate what :func:`save_mdp` wrote, or any ``.npz`` with the four fields.
 
     It may have the others of the constructor as well: offsets and choices, or a mask, and names.
+
+    Args:
+      path: the file.
+      discount: γ in place of the file's.
+      minimise: whether its rewards are costs.
     """
-    return read_arrays(path, FIELDS, OPTIONAL)
+    arrays = read_arrays(path, FIELDS, OPTIONAL)
+    own = arrays.pop("discount")
+    gamma = own if discount is None else np.full(np.shape(own), float(discount))
+    rewards = -floats("rewards", arrays.pop("rewards")) if minimise else arrays.pop("rewards")
+    successors, probabilities = arrays.pop("successors"), arrays.pop("probabilities")
+    try:
+        return adopted(successors, probabilities, rewards, gamma, **arrays)
+    except UserError as error:
+        raise UserError(f"{path}: {error}") from None
 
 
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:

@@ -7,7 +7,7 @@ import numpy as np
 from movi.errors import UserError
 from movi.mdp.certificates import Aim, bracket, check_tolerance
 from movi.mdp.checks import require_single
-from movi.mdp.methods import Found, actions_of, largest_reward, optimal
+from movi.mdp.methods import actions_of, largest_reward, optimal
 from movi.mdp.model import FiniteMDP
 
 TOLERANCE = 1e-6  # of a solution, by default
@@ -106,19 +106,12 @@ def solution(
     *,
     method: str = "auto",
     tolerance: float | None = None,
-    devices: int | None = None,
 ) -> Solution:
-    """q* to a tolerance (1e-6 by default) by a method; see `methods`.
-
-    With ``devices``, by value iteration on that many of them; see `sharding`.
-    """
+    """q* to a tolerance (1e-6 by default) by a method; see `methods`."""
     require_single(mdp)
     tolerance = TOLERANCE if tolerance is None else tolerance
     check_tolerance(tolerance)
-    if devices is not None and method not in ("auto", "vi"):
-        raise UserError(f"method: {method!r}, expected vi on several devices")
-    wanted = Aim(float(tolerance), True)
-    found = optimal(mdp, wanted, method) if devices is None else _sharded(mdp, wanted, devices)
+    found = optimal(mdp, Aim(float(tolerance), True), method)
     state = found.state
     return Solution(
         q=np.asarray(state.q),
@@ -134,16 +127,6 @@ def solution(
         why=found.why,
         evaluations=found.evaluations,
     )
-
-
-def _sharded(mdp: FiniteMDP, wanted: Aim, devices: int) -> Found:
-    from movi.mdp.sharding import sharded_value_iteration
-
-    state = sharded_value_iteration(mdp, wanted, devices)
-    if mdp.ragged:  # it was solved as a table [S, A]
-        q = np.asarray(state.q)[mdp.owners(), mdp.choices]
-        state = state._replace(q=q, index=mdp.index(np.asarray(state.index)))
-    return Found(state, "vi", f"{devices} devices", state.made + 1, 0)
 
 
 def rounding_floor(mdp: FiniteMDP) -> float:

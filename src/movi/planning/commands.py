@@ -3,7 +3,6 @@
 Heavy parts are imported where they are used, so that the help needs none of them.
 """
 
-import os
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass
@@ -24,7 +23,6 @@ if TYPE_CHECKING:
 File = Annotated[Path, arg(metavar="FILE")]
 Number = Annotated[int | None, arg(metavar="N")]
 Real = Annotated[float | None, arg(metavar="X")]
-_MOST_CPU_DEVICES = 256  # each costs threads and memory; who wants more says so to JAX
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,11 +34,10 @@ class Solve(Read):
     """
 
     file: Positional[File]
-    """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount; or a
-    .umb (Storm, PRISM, Modest), a .tra (PRISM, rewards beside it) or a .petsc (madupite)."""
+    """An .npz with successors [S, A, B], probabilities [S, A, B], rewards [S, A] and discount."""
     discount: Real = None
-    """γ: needed where the file has none; otherwise replaces the file's. It may be 1 where all steps
-    cost until a state that is never left."""
+    """γ, in place of the file's. It may be 1 where all steps cost until a state that is never
+    left."""
     method: Literal["auto", "vi", "mpi", "pi", "ipi"] = "auto"
     """Value iteration, modified policy iteration, policy iteration, or inexact policy iteration (a
     Krylov method inside); auto looks at the problem and says what it chose."""
@@ -53,10 +50,6 @@ class Solve(Read):
     """Samples per (s, a) and iteration, with --sampled (paper: 1)."""
     iterations: Number = None
     """At most this many iterations of a scheme (default: 10,000)."""
-    devices: Number = None
-    """Value iteration on this many devices: GPUs, or CPU devices of this process."""
-    cluster: Annotated[str | None, arg(metavar="HOST:PORT/I/N")] = None
-    """Process I of N on several hosts, with --devices for those of all; process 0 prints."""
     horizon: Number = None
     """Solve for this many steps instead, by backward induction."""
     tolerance: Real = None
@@ -120,10 +113,7 @@ class Solve(Read):
             if 0 < tolerance < (floor := rounding_floor(mdp)):
                 said = _out_of_reach(tolerance, floor)
                 print(f"movi: {said}; solving as near as it can", file=sys.stderr)
-        first = self._join()
         solution = self._solution(mdp)
-        if not first:
-            return
         worth = policy_value(mdp, solution)
         print(f"problem      {mdp}")
         print(self._how(solution))
@@ -147,20 +137,6 @@ class Solve(Read):
         if solution.tolerance is not None and not solution.converged:
             raise ToleranceMissed(_missed(solution, self.sampled))
 
-    def _join(self) -> bool:
-        """Several devices, before JAX is used; whether this process is the one that prints."""
-        if self.devices is None:
-            if self.cluster is not None:
-                raise UserError("cluster: without --devices, expected how many there are in all")
-            return True
-        check_count("devices", self.devices)
-        if self.cluster is not None:
-            from movi.mdp.sharding import join
-
-            return join(self.cluster) == 0
-        os.environ.setdefault("JAX_NUM_CPU_DEVICES", str(min(self.devices, _MOST_CPU_DEVICES)))
-        return True
-
     def _with_an_end(self, mdp: "FiniteMDP") -> None:
         """A horizon, or total reward until absorption."""
         from movi.mdp.episodes import finite_horizon, total_reward
@@ -168,8 +144,6 @@ class Solve(Read):
 
         if not self._by_method() or self.method != "auto":
             raise UserError("scheme: none and no method, expected with --horizon or --discount 1")
-        if self.devices is not None or self.cluster is not None:
-            raise UserError("devices: none, expected with --horizon or --discount 1")
         shown = str(mdp) if self.discount != 1 else f"{str(mdp).removesuffix('0)')}1)"
         converged, tolerance = True, 1e-6 if self.tolerance is None else self.tolerance
         if self.horizon is not None:
@@ -202,9 +176,7 @@ class Solve(Read):
             # Without the schemes' compiled engine: a small problem then needs no JAX at all.
             from movi.mdp.solutions import solution
 
-            return solution(mdp, method=self.method, tolerance=self.tolerance, devices=self.devices)
-        if self.devices is not None:
-            raise UserError("devices: with a scheme, expected none: --devices is value iteration")
+            return solution(mdp, method=self.method, tolerance=self.tolerance)
         from movi.planning import solve
         from movi.sizes import require
 
