@@ -106,7 +106,7 @@ def test_any_config_survives_its_json(steps, kappa, rate, hidden, shared):
             "options: momentum-dqn has no 'alpha', expected some of beta_schedule, kappa, beta, ",
         ),
         ({"seed": -1}, "seed: -1"),
-        ({"learning_starts": 100, "replay_capacity": 100}, "learning would never start"),
+        ({"learning_starts": 101, "replay_capacity": 100}, "learning would never start"),
         ({"n_step": 0}, "n_step: 0, expected an integer from 1"),
         ({"n_step": -1}, "n_step: -1, expected an integer from 1"),
         ({"n_step": 1.5}, "n_step: 1.5, expected an integer from 1"),

@@ -339,3 +339,13 @@ def test_a_replay_of_your_own_has_the_configs_horizon_or_is_refused():
         train(config, replay=UniformReplay(200, space))
     own = UniformReplay(200, space, horizon=Horizon(3))
     assert len(train(config, replay=own).loop.replay) == 3
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "gymnax/CartPole-v1"])
+def test_a_replay_as_large_as_the_learning_start_learns_once_it_is_full(env):
+    """From step 60 on, in every second one of 120: the 60th, the 62nd, …"""
+    own = {"steps": 120, "iteration_steps": 60, "checkpoint_every": 0, "evaluation_episodes": 0}
+    sizes = {"replay_capacity": 60, "learning_starts": 60, "update_period": 2, "batch_size": 4}
+    run = train(Config("dqn", env, hidden=(4,), **own, **sizes))
+    assert [row["updates"] for row in run.metrics] == [1, 31]
+    assert [row["stored"] for row in run.metrics] == [60, 60]

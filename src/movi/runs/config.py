@@ -74,7 +74,8 @@ class Config:
     replay_capacity: int = _setting(100_000, least=1)
     """Transitions kept (paper: 1,000,000)."""
     learning_starts: int = _setting(1_000, least=0)
-    """Learn once more than this many transitions are stored (Dopamine: 20,000)."""
+    """Learn once more than this many transitions are stored, or the replay is full (Dopamine:
+    20,000)."""
     batch_size: int = _setting(128, least=1)
     """Transitions per minibatch (paper: 32)."""
     update_period: int = _setting(2, least=1)
@@ -149,13 +150,14 @@ class Config:
                 check_positive(name, getattr(self, name))
         if not all(isinstance(width, int) and width >= 1 for width in self.hidden):
             raise UserError(f"hidden: {self.hidden!r}, expected widths of at least 1")
-        if self.learning_starts >= self.replay_capacity:
+        if self.learning_starts > self.replay_capacity:
             raise UserError(
-                f"learning_starts: {self.learning_starts}, expected less than replay_capacity "
+                f"learning_starts: {self.learning_starts}, expected at most replay_capacity "
                 f"({self.replay_capacity}): learning would never start"
             )
-        if self.learns_after >= self.replay_capacity:
-            most = (self.replay_capacity - 1 - self.learning_starts) // self.num_envs + 1
+        incomplete = self.horizon.incomplete
+        if incomplete and self.learning_starts + incomplete >= self.replay_capacity:
+            most = max(0, self.replay_capacity - 1 - self.learning_starts) // self.num_envs + 1
             raise UserError(
                 f"n_step: {self.n_step}, expected at most {most}: with replay_capacity "
                 f"{self.replay_capacity}, learning_starts {self.learning_starts} and num_envs "
@@ -186,8 +188,11 @@ class Config:
 
     @property
     def learns_after(self) -> int:
-        """Transitions stored when no more than ``learning_starts`` can be sampled."""
-        return self.learning_starts + self.horizon.incomplete
+        """Transitions stored when no more than ``learning_starts`` can be sampled.
+
+        A full replay that holds no more is enough.
+        """
+        return min(self.learning_starts + self.horizon.incomplete, self.replay_capacity - 1)
 
     @property
     def iterations(self) -> int:

@@ -4,8 +4,8 @@ The order within an agent step k and its gates are Dopamine's (and Algorithm 1's
 
     store the transition; update if due; synchronise if due; act
 
-    update due:       stored > learning_starts and k mod F = 0
-    synchronise due:  stored > learning_starts and k mod C = 0
+    update due:       k > config.learns_after and k mod F = 0
+    synchronise due:  k > config.learns_after and k mod C = 0
 
 k counts the transitions of all environments: a *vector step*, one step of all n of them, is n agent
 steps, gone through one after the other. So updates and synchronisations per agent step are the same
@@ -184,7 +184,7 @@ class HostLoop:
             ),
             ended,
         )
-        learning = len(self.replay) > config.learning_starts
+        learning = self.step > config.learns_after
         if learning and self.step % config.update_period == 0:
             batches = self.replay.sample(self._sampling(self.updates))
             self.learner.update(batches, self.step)
