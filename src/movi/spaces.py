@@ -29,6 +29,35 @@ class ObservationSpace:
         """Observations of the right shape and dtype; the value of each is ``start``."""
         return np.full((*leading, *self.shape), self.start, dtype=self.dtype)
 
+    def checked(self, found: Any, what: str, env: str = "", step: int = 0) -> np.ndarray:
+        """Numbers in the space's dtype, but for rounding the same; UserError if one cannot be.
+
+        With an environment's name, ``found`` [m, ...] is of its steps from number ``step`` on.
+        """
+        try:
+            cast = array = np.asarray(found)
+        except ValueError:  # lists of different lengths
+            cast = array = np.asarray([str(found)])
+        dtype = np.dtype(self.dtype)
+        # Floats are no integers: pixels in [0, 1] would all be 0.
+        if array.dtype.kind not in ("biu" if dtype.kind in "iu" else "biuf"):
+            right = np.zeros(array.shape, bool)
+        else:
+            if array.dtype != dtype:
+                with np.errstate(all="ignore"):
+                    cast = array.astype(dtype)
+            right = np.isfinite(cast) if dtype.kind == "f" else cast == array
+            if self.categories is not None:
+                right &= (cast >= self.start) & (cast < self.start + self.categories)
+        if right.all():
+            return cast
+        at = tuple(np.argwhere(~right)[0].tolist())
+        where = f"env: {env}, step {step + at[0]}: {what}" if env else f"{what}:"
+        expected = f"a {'finite ' * (dtype.kind == 'f')}{dtype} number"
+        if self.categories is not None:
+            expected = f"a category in {self.start}..{self.start + self.categories - 1}"
+        raise UserError(f"{where} {array[at]}, expected {expected}")
+
 
 FLOATS = ("float16", "float32", "float64")
 

@@ -163,3 +163,41 @@ def test_a_minibatch_of_too_many_atoms_is_said_before_anything_is_written(tmp_pa
     with pytest.raises(UserError, match="minibatch of 4: "):
         train(own, tmp_path / "run")
     assert not (tmp_path / "run").exists()
+
+
+class Values(nn.Module):
+    """Zeros of some shape for each observation."""
+
+    shape: tuple
+
+    @nn.compact
+    def __call__(self, x):
+        bias = self.param("bias", nn.initializers.zeros, self.shape)
+        return jnp.zeros((len(x), *self.shape)) + bias
+
+
+@pytest.mark.parametrize(
+    ("algorithm", "network", "says"),
+    [
+        ("dqn", Values((3,)), r"q gives \(1, 3\) for one state, expected \(1, 2\)"),
+        ("dqn", Values(()), r"q gives \(1,\) for one state, expected \(1, 2\)"),
+        ("dqn", Values((2, 1)), r"q gives \(1, 2, 1\) for one state, expected \(1, 2\)"),
+        ("c51", Values((2,)), r"q gives \(1, 2\) for one state, expected \(1, 2, 201\)"),
+        (
+            "momentum-dqn",
+            {"q": Values((1,)), "h": Values((2,))},
+            r"q gives \(1, 1\) for one state, expected \(1, 2\)",
+        ),
+    ],
+)
+@pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])
+def test_a_network_that_has_not_a_value_for_each_action_is_refused(
+    config, algorithm, network, says, tmp_path
+):
+    """Before: three values for two actions trained, and the agent always took the third."""
+    with pytest.raises(UserError, match=f"network: {says}"):
+        train(config.replace(algorithm=algorithm), tmp_path / "run", network=network)
+    assert not (tmp_path / "run").exists()
+    if algorithm == "dqn":
+        run = train(config.replace(algorithm="dqn"), network=Values((2,)))
+        assert run.status == "finished"

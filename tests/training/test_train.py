@@ -169,14 +169,16 @@ def test_a_run_that_diverges_ends_as_a_result_with_finite_parameters(algorithm, 
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(agent.params))
 
 
-def test_an_environments_own_rewards_that_are_not_finite_end_as_diverged():
+def test_an_environments_own_fault_is_no_divergence_of_the_algorithm(tmp_path):
     class Broken(OneState):
         def step(self, action):
             observation, _, *rest = super().step(action)
             return observation, float("nan"), *rest
 
-    result = train(Config("dqn", "broken", **SHORT), environment=vector([lambda: Broken(5, False)]))
-    assert (result.status, result.step) == ("diverged", 101)
+    config = Config("dqn", "broken", checkpoint_every=0, **SHORT)
+    with pytest.raises(UserError, match="env: broken, step 1: reward nan, expected a finite"):
+        train(config, tmp_path / "run", environment=vector([lambda: Broken(5, False)]))
+    assert read_status(tmp_path / "run").status == "failed"
 
 
 def test_a_used_directory_is_refused_and_left_as_it_was(tmp_path):

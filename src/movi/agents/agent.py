@@ -149,11 +149,11 @@ class Agent:
 
     def _batch(self, observation: Any) -> tuple[bool, np.ndarray]:
         space = self.spaces.observation
-        array = np.asarray(observation)
+        array = space.checked(observation, "observation")
         if array.shape == space.shape:
-            return True, array.astype(space.dtype, copy=False)[None]
-        if array.shape[1:] == space.shape and array.ndim == len(space.shape) + 1:
-            return False, array.astype(space.dtype, copy=False)
+            return True, array[None]
+        if array.shape[1:] == space.shape and array.ndim == len(space.shape) + 1 and len(array):
+            return False, array
         raise UserError(
             f"observation: shape {array.shape}, expected {space.shape} or (n, *{space.shape})"
         )

@@ -26,6 +26,7 @@ from movi.schedules import Schedule
 from movi.soft import Real
 from movi.spaces import Spaces
 from movi.transitions import Transition
+from movi.values import NUMBER
 
 Params = Any
 
@@ -124,7 +125,11 @@ def _init(parts: _Parts, key: Array) -> LearnerState:
     networks = parts.method.networks
     inputs = inputs_of(parts.method.inputs, networks, parts.spaces)
     for (name, following), own in zip(networks.items(), jax.random.split(key, len(networks))):
-        variables = parts.modules[name].init(own, *inputs[name])
+        outputs, variables = parts.modules[name].init_with_output(own, *inputs[name])
+        if parts.method.gives_values:
+            kind, found = parts.method.kinds.get(name, NUMBER), getattr(outputs, "shape", None)
+            if found != (expected := (1, parts.spaces.numbered, *kind.shape)):
+                raise UserError(f"network: {name} gives {found} for one state, expected {expected}")
         if set(variables) != {"params"}:
             raise UserError(f"network: has variables {sorted(variables)}, expected parameters only")
         first = parts.method.starts_as.get(name)

@@ -101,6 +101,8 @@ class Method:
     """The step sizes of networks that have their own, by name."""
     starts_as: Mapping[str, str] = field(default_factory=dict)
     """The networks that begin as a copy of another one, by name."""
+    gives_values: bool = False
+    """Whether every network gives the values of all actions, [n, A, …]."""
     values_are_returns: bool = False
     """Whether the values of the network that acts estimate discounted returns."""
 
@@ -202,6 +204,7 @@ def regression(
         uses_beta=algorithm.uses_beta,
         acts_on=algorithm.preference,
         kinds=algorithm.kinds,
+        gives_values=True,
         starts_as={name: value for name in names if tie and name != value},
         values_are_returns=algorithm.values_are_returns,
     )

@@ -248,6 +248,48 @@ class GymnasiumVector:
         return info["final_obs"][i]
 
 
+class Honest(gym.Wrapper[Any, Any, Any, Any]):
+    """Refuses what an environment cannot mean, by its own step.
+
+    Gymnasium's vectors take None and "no" for numbers, or raise what names neither step nor value.
+    """
+
+    def __init__(self, env: gym.Env) -> None:
+        super().__init__(env)
+        self._name, self._steps = _name(env), 0
+        self._space = spaces_of(env.observation_space, env.action_space, self._name).observation
+        self._form = np.dtype(self._space.dtype), self._space.shape
+
+    def reset(self, **given: Any) -> Any:
+        """Starts an episode."""
+        return self._checked(self.env.reset(**given), 2)
+
+    def step(self, action: Any) -> Any:
+        """Takes an action."""
+        self._steps += 1
+        return self._checked(self.env.step(action), 5)
+
+    def _checked(self, given: Any, count: int) -> Any:
+        whole = isinstance(given, tuple | list) and len(given) == count
+        if not whole or not isinstance(given[-1], dict):
+            raise self._refused("", given, f"{count} parts, the last a dictionary")
+        for what, found in zip(("reward ", "terminated ", "truncated "), given[1:-1]):
+            number = found if isinstance(found, float | int) else np.asarray(found)[()]
+            known = isinstance(number, float | int | np.bool_ | np.integer | np.floating)
+            if not known or number != number:
+                raise self._refused(what, found, "a number")
+        seen = given[0]
+        if (getattr(seen, "dtype", None), getattr(seen, "shape", None)) != self._form:
+            seen = self._space.checked([seen], "observation", self._name, self._steps)[0]
+            if seen.shape != self._space.shape:
+                raise self._refused("observation of shape ", seen.shape, str(self._space.shape))
+        return np.asarray(seen), *given[1:]
+
+    def _refused(self, what: str, found: Any, expected: str) -> UserError:
+        where = f"env: {self._name}, step {self._steps}"
+        return UserError(f"{where}: {what}{found!r}, expected {expected}")
+
+
 def episode_seed(seed: int, count: int) -> int:
     """The seed that an environment is given after ``count`` others; the first is its own.
 
@@ -291,7 +333,7 @@ def make_gymnasium(
         spaces_of(env.observation_space, env.action_space, env_id)
     with warnings.catch_warnings(action="ignore"):  # said by the one that was just made
         made = gym.make_vec(
-            env_id, num_envs, vectorization_mode=vectorisation, vector_kwargs=vector, **kwargs
+            env_id, num_envs, vectorisation, vector_kwargs=vector, wrappers=[Honest], **kwargs
         )
     return GymnasiumVector(made)
 

@@ -5,7 +5,13 @@ from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
+from movi.errors import UserError
 from movi.spaces import Spaces
+
+LONGEST = 100_000
+"""Steps of an episode of MinAtar or of an evaluation, so that a perfect player's ends too."""
+LARGEST_REWARD = float(np.finfo(np.float32).max)
+"""Learners have no larger numbers."""
 
 
 class Outcome(NamedTuple):
@@ -66,6 +72,15 @@ def is_restorable(environment: Environment) -> TypeGuard[Restorable]:
     """
     both = hasattr(environment, "snapshot") and hasattr(environment, "restore")
     return both and bool(getattr(environment, "restorable", True))
+
+
+def check_rewards(rewards: np.ndarray, clip: float | None, env: str, step: int) -> None:
+    """Raises unless those of an environment's steps from number ``step`` on can be learned from."""
+    most = LARGEST_REWARD if clip is None else np.inf
+    for i, reward in enumerate(np.asarray(rewards, float).ravel().tolist()):
+        if not abs(reward) <= most:
+            found = f"env: {env}, step {step + i}: reward {reward}"
+            raise UserError(f"{found}, expected a finite float32 number")
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:

@@ -326,15 +326,17 @@ def _fused(
     check_batch(config, what)
     capacity = config.replay_capacity
     size = len(seeds) * capacity * device.bytes_per_transition(spaces.observation, spaces.action)
-    times = f", {len(seeds)} times" if len(seeds) > 1 else ""
-    watcher.announce(f"replay of {capacity:,} transitions{times}: {readable(size)}")
+    each = f" for each of {len(seeds)} seeds" if len(seeds) > 1 else ""
+    replay = f"replay of {capacity:,} transitions{each}"
+    require(replay, memory=size)
     files = [run / REPLAY for run in runs if config.checkpoint_every]
-    loop = FusedLoop(config, environment, what.learner, seeds, files, vectorised=vectorised)
     if files:
         slots = len(seeds) * capacity, len(seeds) * slack_of(capacity, config.checkpoint_every)
         row, action = device.packed_space(spaces.observation), spaces.action
         on_disk = uniform.bytes_of(slots[0], row, slots[1], mapped=True, action=action)
         require_space(slots[0], on_disk, files[0])
+    watcher.announce(f"{replay}: {readable(size)}")
+    loop = FusedLoop(config, environment, what.learner, seeds, files, vectorised=vectorised)
 
     @cache  # compiled once, for all evaluations of a run
     def hosted(n: int) -> HostedEnvironment:

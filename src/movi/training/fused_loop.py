@@ -14,14 +14,14 @@ import numpy as np
 
 from movi.agents.exploration import limits
 from movi.agents.learner import Learner
+from movi.envs.interface import check_rewards
 from movi.envs.jax_env import JaxEnvironment
 from movi.errors import UserError
-from movi.replay.device import bytes_per_transition, packed_space
+from movi.replay.device import packed_space
 from movi.replay.interface import slack_of
 from movi.replay.ring import Damaged
 from movi.replay.uniform import UniformReplay
 from movi.runs.config import Config
-from movi.sizes import require
 from movi.training.checkpoint import Saved
 from movi.training.fused_step import (
     FusedState,
@@ -135,13 +135,8 @@ class FusedLoop:
           vectorised: map the seeds inside one program, instead of running one program for each.
         """
         spaces = environment.spaces
-        size = config.replay_capacity * bytes_per_transition(spaces.observation, spaces.action)
-        plural = f" for each of {len(seeds)} seeds" if len(seeds) > 1 else ""
-        require(
-            f"replay of {config.replay_capacity:,} transitions{plural}", memory=len(seeds) * size
-        )
         self.config, self.seeds, self._files = config, tuple(seeds), tuple(files)
-        self._row, self._action = packed_space(spaces.observation), spaces.action
+        self._space, self._action = spaces.observation, spaces.action
         self._replays: list[UniformReplay] = []  # the rings' copies in files
         self.step = self.vector_steps = 0
         self._vectorised = vectorised and len(seeds) > 1
@@ -172,7 +167,7 @@ class FusedLoop:
         self._replays = [
             UniformReplay(
                 self.config.replay_capacity,
-                self._row,
+                packed_space(self._space),
                 slack=slack,
                 action=self._action,
                 directory=file,
@@ -302,14 +297,33 @@ class FusedLoop:
                 own = jax.tree.map(lambda leaf, i=i: leaf[:, i], host[0])
                 run.add(own, int(diverged[0][i]))
             else:
-                run.add(host[i], int(diverged[i]))
+                run.add(own := host[i], int(diverged[i]))
+            self._check(i, own.reward)
         self.vector_steps += count
         self.step = min(self.added, self.config.steps)
+
+    def _check(self, i: int, rewards: np.ndarray) -> None:
+        """Raises where an environment said in a chunk what cannot be: it would be learned from."""
+        space, at = self._space, (self.config.env, self.added + 1)
+        check_rewards(rewards, self.config.reward_clip, *at)
+        if space.categories is None and np.dtype(space.dtype).kind != "f":
+            return
+        # As many as in a whole chunk, so that it is compiled once.
+        numbers = self.added + np.arange(self._size * self.config.num_envs)
+        slots = numbers % self.config.replay_capacity
+        state, index = (self.states[0], (i, slots)) if self._vectorised else (self.states[i], slots)
+        for rows in _seen(state.ring, index):
+            space.checked(np.asarray(rows)[: rewards.size], "observation", *at)
 
 
 def _due(config: Config, period: int, step: int) -> int:
     """How often something was due up to a step: multiples of a period once learning began."""
     return max(0, step // period - config.learns_after // period)
+
+
+@jax.jit
+def _seen(ring: Transition, index: Any) -> tuple[jax.Array, jax.Array]:
+    return ring.observation[index], ring.next_observation[index]
 
 
 @jax.jit

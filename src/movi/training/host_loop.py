@@ -19,7 +19,7 @@ import numpy as np
 
 from movi.agents.exploration import epsilon_greedy, exploring, limits, words_of
 from movi.agents.learner import Learner
-from movi.envs.interface import Environment, Outcome, is_restorable
+from movi.envs.interface import Environment, Outcome, check_rewards, is_restorable
 from movi.replay.interface import Replay, can_be_checkpointed
 from movi.runs.config import Config
 from movi.training.checkpoint import Saved
@@ -66,6 +66,7 @@ class HostLoop:
             key_of(config.seed, SAMPLING), (learner.minibatches, config.batch_size)
         )
         self._observation = environment.reset(env_seeds(config.seed, environment.num_envs))
+        environment.spaces.observation.checked(self._observation, "observation", config.env)
         self._waiting: list[int] = []  # environments whose last transition is yet to be processed
         self._outcome: Outcome | None = None
         self._before = self._observation
@@ -151,9 +152,14 @@ class HostLoop:
         """One vector step: acts in every environment."""
         self._before = self._observation
         self._actions = self._act()
-        self._outcome = self.environment.step(self._actions)
-        self._observation = self._outcome.observation
-        self._waiting = np.flatnonzero(self._outcome.valid)[::-1].tolist()
+        self._outcome = outcome = self.environment.step(self._actions)
+        space, at = self.environment.spaces.observation, (self.config.env, self.step + 1)
+        check_rewards(outcome.reward, self.config.reward_clip, *at)
+        space.checked(outcome.next_observation, "observation", *at)
+        if outcome.observation is not outcome.next_observation:
+            space.checked(outcome.observation, "observation", *at)
+        self._observation = outcome.observation
+        self._waiting = np.flatnonzero(outcome.valid)[::-1].tolist()
         self.vector_steps += 1
 
     def _act(self) -> np.ndarray:
