@@ -203,17 +203,20 @@ def test_one_update_of_every_network_is_the_one_computed_by_hand(name, options):
         error = critic(before.online["q"], i, s, a)[0] - ys[0]
         gradient |= critic_gradient(before.online["q"], i, s, a, 2 * error / B)[0]
     close(after.online["q"], moved(before.online["q"], gradient, RATE))
-    climbed, count = ("q", 2) if name == "sac" else ("h", 1)
+    climbed = "q" if name == "sac" else "h"
     if name == "momentum-sac":
         old = jax.tree.map(lambda leaf: leaf[0], before.lagged["h"])
         sh, ah = data.observation[-1].astype(float), data.action[-1].astype(float)
-        value = critic(before.online["h"], 0, sh, ah)[0]
-        goal = BETA * critic(old, 0, sh, ah)[0] + (1 - BETA) * ys[-1]
-        grads = critic_gradient(before.online["h"], 0, sh, ah, 2 * (value - goal) / B)[0]
+        grads, values = {}, []
+        for i in range(2):  # each towards an average of its own
+            values.append(critic(before.online["h"], i, sh, ah)[0])
+            goal = BETA * critic(old, i, sh, ah)[0] + (1 - BETA) * ys[-1]
+            error = values[i] - goal
+            grads |= critic_gradient(before.online["h"], i, sh, ah, 2 * error / B)[0]
         close(after.online["h"], moved(before.online["h"], grads, RATE))
-        np.testing.assert_allclose(metrics["mean_h"], value.mean(), atol=1e-5)
+        np.testing.assert_allclose(metrics["mean_h"], np.mean(values), atol=1e-5)
     grads, density, height = actor_gradient(
-        before.online["actor"], before.online[climbed], count, s, here, alpha
+        before.online["actor"], before.online[climbed], 2, s, here, alpha
     )
     close(after.online["actor"], moved(before.online["actor"], grads, 2 * RATE))
     np.testing.assert_allclose(metrics["loss_actor"], (alpha * density - height).mean(), atol=1e-5)
@@ -306,20 +309,24 @@ def test_the_log_density_is_finite_where_tanh_is_one_in_float32(u):
 
 
 def test_beta_zero_is_sac_with_another_network():
-    """H then regresses to the fresh target alone: the critics move as SAC's do."""
+    """H then regresses to the fresh target alone, and is to the actor what Q is: beginning as Q it
+    moves as Q does, and so does the actor."""
     plain, key = learner_of("sac"), jax.random.key(2)
     method = method_of("momentum-sac", shared_batch=True)
     modules = method.build(SPEC, SPACES)
     optimisers = {n: optax.sgd(2 * RATE if n == "actor" else RATE) for n in modules}
     other = make_learner(method, modules, optimisers, SPACES, beta=Constant(0.0))
     state = other.init(jax.random.key(1))
+    state.online["h"], state.lagged["h"] = state.online["q"], state.lagged["q"]
     common = plain.init(jax.random.key(0))._replace(
         online={name: state.online[name] for name in ("q", "actor", "temperature")},
         lagged={"q": state.lagged["q"]},
     )
     ours, _ = other.update(state, batches(1), np.int32(1), key)
     theirs, _ = plain.update(common, batches(1), np.int32(1), key)
-    close(ours.online["q"], doubles(theirs.online["q"]), atol=1e-6)
+    for network in ("q", "actor", "temperature"):
+        close(ours.online[network], doubles(theirs.online[network]), atol=1e-6)
+    close(ours.online["h"], doubles(theirs.online["q"]), atol=1e-6)
 
 
 def test_an_exact_actor_of_h_is_the_kl_regularised_greedy_policy_with_lambda():

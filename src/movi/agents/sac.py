@@ -7,9 +7,10 @@ SAC (Haarnoja et al. 2018), with a' ~ π(·|s'), a ~ π(·|s) and the temperatur
     actor        minimises α ln π(a|s) − min_i Q_i(s, a)
     temperature  minimises −α (ln π(a|s) + H̄)             H̄: the entropy that is wanted
 
-Momentum (the paper's conclusion): the actor improves against an average of what is evaluated,
+Momentum (the paper's conclusion): the actor improves against an average of what is evaluated, H,
+which has as many critics as Q, with the same minimum,
 
-    H(s, b) → β H⁻(s, b) + (1 − β) y,    the actor minimises α ln π(a|s) − H(s, a)
+    H_i(s, b) → β H_i⁻(s, b) + (1 − β) y,    the actor minimises α ln π(a|s) − min_i H_i(s, a)
 
 With an exact actor π_{k+1} ∝ exp(h_k/α), and h_k = β h_{k−1} + (1 − β) q_k makes this
 π_{k+1} ∝ π_k^β exp((1 − β) q_k/α): the policy that is greedy for q_k − λ KL(π‖π_k) + α H(π) with
@@ -203,9 +204,10 @@ def _build(settings: Settings, spec: NetworkSpec, spaces: Spaces) -> Mapping[str
     space, size = spaces.observation, spaces.actions.size
     check_weights(spec, space, size, 2 * size)
     low, high = settings.log_std_min, settings.log_std_max
+    critics = Critics(space, spec.hidden, 2)
     return {
-        "q": Critics(space, spec.hidden, 2),
-        "h": Critics(space, spec.hidden, 1),
+        "q": critics,
+        "h": critics,
         "actor": Actor(space, spec.hidden, size, low, high, settings.log_std),
         "temperature": Temperature(),
     }
@@ -232,15 +234,13 @@ def _losses(
         values = networks.online["q"](s, taken)
         found = {"q": jnp.sum(loss_of(values - y[0][:, None]), axis=-1)}
         shown = {"mean_q": jnp.mean(values, axis=-1)}
-        climbed = jnp.min
         if momentum is not None:
             found["h"], shown["mean_h"] = _averaged(networks, batches, y, context.beta, loss_of)
-            climbed = jnp.max  # of one
 
         policy: Gaussian = networks.online["actor"](s)
         u, log_density = policy.drawn(for_actor)
         critic = networks.frozen["q" if momentum is None else "h"]
-        found["actor"] = alpha * log_density - climbed(critic(s, jnp.tanh(u)), axis=-1)
+        found["actor"] = alpha * log_density - jnp.min(critic(s, jnp.tanh(u)), axis=-1)
         if fixed is None:
             wanted = settings.target_entropy
             wanted = settings.entropy_each * taken.shape[-1] if wanted is None else wanted
@@ -290,6 +290,7 @@ def _averaged(
 ) -> tuple[Array, Array]:
     """The loss of H on its minibatch, the last, and its values; [B] each."""
     s, taken = batches.observation[-1], batches.action[-1]
-    value = networks.online["h"](s, taken)[:, 0]
-    target = beta * networks.lagged["h"][0](s, taken)[:, 0] + (1 - beta) * y[-1]
-    return loss_of(value - jax.lax.stop_gradient(target)), value
+    values = networks.online["h"](s, taken)
+    target = beta * networks.lagged["h"][0](s, taken) + (1 - beta) * y[-1][:, None]
+    loss = jnp.sum(loss_of(values - jax.lax.stop_gradient(target)), axis=-1)
+    return loss, jnp.mean(values, axis=-1)
