@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+from gymnasium.utils.env_checker import check_env
 
+from movi.envs.gym_vector import spaces_of
 from movi.envs.gymnax_env import make_gymnax
 from movi.envs.jax_env import HostedEnvironment
-from movi.envs.make import make_visible, visible_spaces
+from movi.envs.make import make_visible
 from movi.envs.minatar_screen import CELL, palette, picture
 from movi.errors import UserError
 
@@ -33,7 +35,7 @@ def test_a_cell_has_the_colour_of_its_highest_channel():
 def test_the_game_that_is_seen_is_the_game_that_is_evaluated():
     seen = make_visible("MinAtar/Breakout")
     played = HostedEnvironment(make_gymnax("MinAtar/Breakout"))
-    assert visible_spaces(seen, "MinAtar/Breakout") == played.spaces
+    assert spaces_of(seen.observation_space, seen.action_space, "a game") == played.spaces
     observation, _ = seen.reset(seed=3)
     np.testing.assert_array_equal(observation, played.reset([3])[0])
     for action in [1, 3, 0, 3, 3, 1] * 10:
@@ -54,3 +56,26 @@ def test_the_game_that_is_seen_is_the_game_that_is_evaluated():
 def test_what_has_no_picture_is_refused():
     with pytest.raises(UserError, match="gymnax/CartPole-v1 has no picture"):
         make_visible("gymnax/CartPole-v1")
+
+
+@pytest.mark.filterwarnings("ignore:.*not having a spec")
+@pytest.mark.parametrize("env_id", ["MinAtar/Breakout", "ALE/Pong-v5"])
+def test_a_viewer_is_an_environment_as_gymnasium_wants_them(env_id):
+    env = make_visible(env_id)
+    check_env(env)
+    env.close()
+
+
+def test_a_reset_without_a_seed_starts_any_game_and_after_a_seed_the_same_ones():
+    def firsts(seed):
+        env = make_visible("MinAtar/Asterix")
+        seen = [env.reset(seed=seed)[0]] if seed is not None else []
+        for _ in range(8):
+            env.reset()
+            seen += [env.step(0)[0] for _ in range(30)]  # until something enters the screen
+        return np.array(seen)
+
+    np.testing.assert_array_equal(firsts(3), firsts(3))
+    games = firsts(None).reshape(8, 30, 10, 10, 4)
+    assert len({game.tobytes() for game in games}) > 1
+    assert not np.array_equal(games, firsts(None).reshape(games.shape))

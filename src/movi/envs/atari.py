@@ -106,9 +106,9 @@ class AtariScreen(gym.Env):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Starts a game."""
-        del options
-        seeds = emulator_seeds([0 if seed is None else seed])
+        """Starts a game: a seed's own, without one any."""
+        super().reset(seed=seed, options=options)
+        seeds = emulator_seeds([int(self.np_random.integers(2**31)) if seed is None else seed])
         observation, _ = self._game.reset(seed=seeds)
         self._image = np.array(self._screen.reset(seed=seeds)[0][0, 0])
         self._length = 0

@@ -19,13 +19,13 @@ import jax.numpy as jnp
 import numpy as np
 
 from movi.compilation import shared
+from movi.envs.interface import LONGEST
 from movi.envs.jax_env import JaxEnvironment, JaxOutcome, State, fixed_dtypes
 from movi.errors import MissingExtra, UserError
 from movi.games import MINATAR
 from movi.spaces import Box, ObservationSpace, Spaces
 
 STICKY = 0.1
-LONGEST = 100_000  # steps of a MinAtar episode, so that a perfect player's evaluation ends too
 # Freeway's original counts a timer down from 2,500 and is over (terminal) when it falls below zero:
 # after 2,501 actions.
 FREEWAY = 2_501

@@ -6,14 +6,13 @@ from typing import Any
 import gymnasium as gym
 
 from movi.envs.atari import AtariScreen, is_atari, make_atari
-from movi.envs.gym_vector import make_gymnasium, make_single, spaces_of
+from movi.envs.gym_vector import make_gymnasium, make_single
 from movi.envs.gymnax_env import is_gymnax, make_gymnax
 from movi.envs.interface import Environment
 from movi.envs.jax_env import HostedEnvironment
 from movi.envs.minatar_screen import MinAtarScreen
 from movi.errors import UserError, check_count
 from movi.sizes import require
-from movi.spaces import Spaces
 
 MOST = 2**16
 """Environments that step together: more than these take minutes to make."""
@@ -50,10 +49,3 @@ def make_visible(env_id: str, *, trust: Collection[str] = ()) -> gym.Env:
             )
         return MinAtarScreen(env_id)
     return make_single(env_id, trust=trust, render_mode="rgb_array")
-
-
-def visible_spaces(env: gym.Env, env_id: str) -> Spaces:
-    """What an agent sees and does in an environment of ``make_visible``."""
-    if isinstance(env, MinAtarScreen):
-        return env.spaces
-    return spaces_of(env.observation_space, env.action_space, env_id)

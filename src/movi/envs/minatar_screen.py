@@ -62,14 +62,17 @@ class MinAtarScreen(gym.Env):
         """A game that has not begun."""
         self._game = HostedEnvironment(make_gymnax(env_id))
         self.spaces = self._game.spaces
-        self._seen = np.zeros(self.spaces.observation.shape, bool)
+        self._seen = self.spaces.observation.zeros()
+        self.observation_space = gym.spaces.Box(0, 1, self._seen.shape, self._seen.dtype.type)
+        self.action_space = gym.spaces.Discrete(self.spaces.numbered)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
-        """Starts a game."""
-        del options
-        self._seen = self._game.reset([0 if seed is None else seed])[0]
+        """Starts a game: a seed's own, without one any."""
+        super().reset(seed=seed, options=options)
+        seed = int(self.np_random.integers(2**31)) if seed is None else seed
+        self._seen = self._game.reset([seed])[0]
         return self._seen, {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:

@@ -14,8 +14,10 @@ import numpy as np
 
 from movi.agents.agent import Agent
 from movi.agents.exploration import drawn, epsilon_greedy
-from movi.envs.make import make_visible, visible_spaces
-from movi.errors import MissingExtra, Unwritable, UserError, check_count
+from movi.envs.gym_vector import spaces_of
+from movi.envs.interface import LONGEST
+from movi.envs.make import make_visible
+from movi.errors import MissingExtra, Unwritable, UserError, check_count, check_fraction
 from movi.files import beside, file_to_write, writing
 from movi.training.draws import env_seeds
 
@@ -40,6 +42,7 @@ def record(
         raise UserError(f"out: {out}, expected a file name that ends in .mp4")
     file = file_to_write(out)
     check_count("episodes", episodes)
+    check_fraction("epsilon", epsilon)
     try:
         from imageio_ffmpeg import get_ffmpeg_exe
     except ModuleNotFoundError:
@@ -49,7 +52,7 @@ def record(
     with _no_devices():
         env = make_visible(env_id, trust=trust)
         try:
-            if visible_spaces(env, env_id) != agent.spaces:
+            if spaces_of(env.observation_space, env.action_space, env_id) != agent.spaces:
                 raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
             returns: list[float] = []
             frames = _play(agent, env, env_seeds(seed, episodes, RECORDING), epsilon, seed, returns)
@@ -70,17 +73,17 @@ def _play(
     rng = np.random.default_rng(seed)
     for episode_seed in seeds:
         observation, _ = env.reset(seed=episode_seed)
-        total, ended = 0.0, False
+        total, ended, steps = 0.0, False, 0
         while True:
             yield _even(env.render())
-            if ended:
+            if ended or steps == LONGEST:
                 break
             exploration = drawn(rng, 1, epsilon, agent.spaces)
             (action,) = epsilon_greedy(
                 exploration, partial(agent.actions, np.asarray(observation)[None])
             )
             observation, reward, terminated, truncated, _ = env.step(agent.spaces.own(action))
-            total += float(reward)
+            total, steps = total + float(reward), steps + 1
             ended = terminated or truncated
         returns.append(total)
 
