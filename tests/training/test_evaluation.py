@@ -3,6 +3,7 @@
 from dataclasses import replace
 from typing import NamedTuple
 
+import gymnasium as gym
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -13,15 +14,19 @@ from movi import load
 from movi.agents.agent import Agent
 from movi.agents.networks import NetworkSpec, make_network
 from movi.envs.gymnax_env import make_gymnax
+from movi.envs.interface import Outcome
 from movi.envs.jax_env import HostedEnvironment, JaxEnvironment, JaxOutcome
 from movi.envs.make import make_environment
 from movi.errors import UserError
 from movi.runs.config import Config
 from movi.runs.files import read_evaluations, read_metrics
 from movi.spaces import ObservationSpace, Spaces
-from movi.training.evaluation import AT_ONCE, evaluate
+from movi.training import evaluation, recording
+from movi.training.evaluation import AT_ONCE, Discounted, evaluate
+from movi.training.recording import record
 from movi.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, vector
+from tests.training.jax_diagnostics import one_state
 from tests.training.test_kills import TINY
 
 SHORT = {**TINY, "steps": 300, "iteration_steps": 80, "checkpoint_every": 0}
@@ -235,3 +240,78 @@ def test_a_compiled_evaluation_sees_what_the_space_says_and_not_what_reset_began
     hosted = HostedEnvironment(counted(spaces), 1)
     assert evaluate(agent, hosted, 1, epsilon=0).lengths == [4]
     assert evaluate(agent, Stepped(hosted), 1, epsilon=0).lengths == [4]
+
+
+@pytest.mark.parametrize("epsilon", [float("nan"), -0.1, 1.5])
+def test_an_epsilon_that_is_no_probability_is_refused(run, epsilon):
+    """NaN played greedily, as no number is below it."""
+    _, _, result = run
+    environment = make_environment("CartPole-v1", 1)
+    with pytest.raises(UserError, match=f"epsilon: {epsilon}, expected a number in"):
+        evaluate(result.agent, environment, 1, epsilon=epsilon)
+    with pytest.raises(UserError, match=f"epsilon: {epsilon}, expected a number in"):
+        record(result.agent, "CartPole-v1", "video.mp4", epsilon=epsilon)
+
+
+class Clocks:
+    """Two environments: the first never ends, the second after three steps; a reward is the time
+    since the reset, and one for each reset so far."""
+
+    spaces, num_envs = Spaces(ObservationSpace((4,), "float32"), 2), 2
+
+    def __init__(self, ends=(10**9, 3)):
+        self.ends, self.resets = np.array(ends), []
+
+    def reset(self, seeds):
+        self.resets.append(list(seeds))
+        self.time = np.zeros(2, int)
+        return np.zeros((2, 4), np.float32)
+
+    def step(self, actions):
+        self.time += 1
+        reward, over = self.time + 100.0 * len(self.resets), self.time == self.ends
+        self.time[over] = 0
+        seen = np.zeros((2, 4), np.float32)
+        return Outcome(seen, seen, reward, over, np.zeros(2, bool), np.ones(2, bool))
+
+    def close(self):
+        pass
+
+
+def test_an_episode_that_never_ends_is_cut_and_that_is_said(run, monkeypatch, caplog):
+    """Four episodes, two of each: those of the first environment are five steps of two resets."""
+    monkeypatch.setattr(evaluation, "LONGEST", 5)
+    _, _, result = run
+    clocks = Clocks()
+    played = evaluate(result.agent, clocks, 4, epsilon=0.0)
+    assert played.returns == [500 + 15, 1000 + 15, 300 + 6, 300 + 6]
+    assert played.lengths == [5, 5, 3, 3]
+    assert len(clocks.resets) == 2
+    assert clocks.resets[0] != clocks.resets[1]
+    (said,) = caplog.messages
+    assert said.endswith(
+        "evaluation: 2 of 4 episodes had not ended after 5 steps and were cut there"
+    )
+    caplog.clear()
+    whole = evaluate(result.agent, Clocks((5, 3)), 4, epsilon=0.0)
+    assert (whole.lengths, caplog.messages) == ([5, 5, 3, 3], [])  # five steps are not too many
+
+
+def test_a_compiled_episode_that_never_ends_is_cut_too(monkeypatch, caplog):
+    """With the bias of what it counts: every reward is 1, and no episode that terminates counts."""
+    monkeypatch.setattr(evaluation, "LONGEST", 150)
+    endless = one_state(10**9, truncate=False)
+    network = make_network(NetworkSpec("mlp", (4,)), endless.spaces)
+    params = network.init(jax.random.key(0), np.zeros((1, 1), np.float32))["params"]
+    agent = Agent(network, {"q": params}, endless.spaces)
+    played = evaluate(agent, HostedEnvironment(endless, 2), 3, discounted=Discounted(0.9))
+    assert (played.returns, played.lengths, played.bias) == ([150.0] * 3, [150] * 3, None)
+    assert "3 of 3 episodes had not ended after 150 steps" in caplog.messages[0]
+
+
+def test_a_video_of_an_episode_that_never_ends_is_cut_too(monkeypatch, run):
+    _, _, result = run
+    monkeypatch.setattr(recording, "LONGEST", 6)
+    env, returns = gym.make("CartPole-v1", render_mode="rgb_array"), []
+    frames = list(recording._play(result.agent, env, [0], 0.0, 0, returns))
+    assert (len(frames), returns) == (7, [6.0])

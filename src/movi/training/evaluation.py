@@ -1,5 +1,6 @@
 """Evaluation: whole episodes, raw returns, a policy that is greedy but for a small ε."""
 
+import logging
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from itertools import count
@@ -14,9 +15,9 @@ from movi.agents.agent import Agent
 from movi.agents.exploration import Exploration, drawn, epsilon_greedy
 from movi.agents.method import Greedy
 from movi.compilation import shared
-from movi.envs.interface import Environment
+from movi.envs.interface import LONGEST, Environment
 from movi.envs.jax_env import HostedEnvironment
-from movi.errors import UserError
+from movi.errors import UserError, check_fraction
 from movi.training.draws import env_seeds
 
 EVALUATION = 1  # the purpose of the seeds: never those of training
@@ -89,7 +90,8 @@ def evaluate(
     """Plays whole episodes.
 
     Each environment plays a share of them that is fixed beforehand: taking the first to end
-    instead would favour short ones.
+    instead would favour short ones. An episode that has not ended after ``LONGEST`` steps is cut
+    there, which a warning says; what is left of its environment's share follows a reset of all.
 
     Args:
       agent: who plays.
@@ -101,34 +103,46 @@ def evaluate(
       discounted: how rewards count in the agent's values, to measure their bias.
       on_step: called after every step with the number of episodes that have ended.
     """
+    check_fraction("epsilon", epsilon)
     n = environment.num_envs
     share = [episodes // n + (i < episodes % n) for i in range(n)]
-    seeds = env_seeds(seed, n + 1, EVALUATION, *([] if at is None else [at]))
+    purpose = (EVALUATION, *([] if at is None else [at]))
+    seeds = env_seeds(seed, n + 1, *purpose)
     rng = np.random.default_rng(seeds[n])
     played: list[list[tuple[float, int]]] = [[] for _ in range(n)]
-    total, length = np.zeros(n), np.zeros(n, int)
-    bias = _Bias(discounted, n)
-    observation = environment.reset(seeds[:n])
+    bias, cut = _Bias(discounted), 0
     explorations = (drawn(rng, n, epsilon, environment.spaces) for _ in count())
-    # One that steps or acts in another way is stepped.
-    if type(environment) is HostedEnvironment and type(agent) is Agent:
-        steps = _compiled_steps(agent, environment, explorations)
-    else:
-        steps = _steps(agent, environment, explorations, observation, discounted is not None)
-    while any(len(played[i]) < share[i] for i in range(n)):
-        step = next(steps)
-        total += step.reward * step.valid
-        bias.add(step, length)
-        length += step.valid
-        for i in np.flatnonzero(step.terminated | step.truncated).tolist():
-            counts = len(played[i]) < share[i]
-            if counts:
-                played[i].append((float(total[i]), int(length[i])))
-            bias.end(i, int(length[i]), counts and bool(step.terminated[i]))
-            total[i], length[i] = 0, 0
-        on_step(sum(map(len, played)))
-    ended = [episode for episodes_of_one in played for episode in episodes_of_one]
-    return Evaluation([score for score, _ in ended], [steps for _, steps in ended], bias.mean)
+    while sum(map(len, played)) < episodes:  # once, unless an episode is cut
+        observation, bias.running = environment.reset(seeds[:n]), np.zeros(n)
+        # One that steps or acts in another way is stepped.
+        if type(environment) is HostedEnvironment and type(agent) is Agent:
+            steps = _compiled_steps(agent, environment, explorations)
+        else:
+            steps = _steps(agent, environment, explorations, observation, discounted is not None)
+        total, length, waits = np.zeros(n), np.zeros(n, int), np.zeros(n, bool)
+        while any(len(played[i]) < share[i] and not waits[i] for i in range(n)):
+            step = next(steps)
+            total += step.reward * step.valid
+            bias.add(step, length)
+            length += step.valid
+            ended = step.terminated | step.truncated
+            for i in np.flatnonzero(ended | (length >= LONGEST)).tolist():
+                counts = len(played[i]) < share[i] and not waits[i]
+                if counts:
+                    played[i].append((float(total[i]), int(length[i])))
+                bias.end(i, int(length[i]), counts and bool(step.terminated[i]))
+                total[i], length[i] = 0, 0
+                if not ended[i]:
+                    waits[i], cut = True, cut + counts
+            on_step(sum(map(len, played)))
+        seeds = env_seeds(seed, n, *purpose, cut)
+    if cut:
+        logging.getLogger("movi").warning(
+            f"movi: warning: evaluation: {cut} of {episodes} episodes had not ended after "
+            f"{LONGEST:,} steps and were cut there"
+        )
+    every = [episode for episodes_of_one in played for episode in episodes_of_one]
+    return Evaluation([score for score, _ in every], [steps for _, steps in every], bias.mean)
 
 
 class _Bias:
@@ -138,9 +152,9 @@ class _Bias:
     r_t (1 − γ^{t+1})/(1 − γ), and no episode has to be kept.
     """
 
-    def __init__(self, discounted: Discounted | None, n: int) -> None:
-        self._discounted, self._running = discounted, np.zeros(n)
-        self._sum, self._steps = 0.0, 0
+    def __init__(self, discounted: Discounted | None) -> None:
+        self.running = np.zeros(0)  # of the episodes under way
+        self._discounted, self._sum, self._steps = discounted, 0.0, 0
 
     def add(self, step: _Step, number: np.ndarray) -> None:
         """A step of every environment, of this number in its episode."""
@@ -149,13 +163,13 @@ class _Bias:
         gamma, clip = self._discounted
         reward = step.reward if clip is None else np.clip(step.reward, -clip, clip)
         collected = reward * (1 - gamma ** (number + 1)) / (1 - gamma)
-        self._running += (step.value - collected) * step.valid
+        self.running += (step.value - collected) * step.valid
 
     def end(self, i: int, steps: int, counts: bool) -> None:
         """The end of an episode, which counts or not."""
         if counts:
-            self._sum, self._steps = self._sum + float(self._running[i]), self._steps + steps
-        self._running[i] = 0.0
+            self._sum, self._steps = self._sum + float(self.running[i]), self._steps + steps
+        self.running[i] = 0.0
 
     @property
     def mean(self) -> float | None:
