@@ -149,3 +149,26 @@ def test_a_run_that_had_ended_shows_no_bar(monkeypatch, capsys, tmp_path):
     monkeypatch.setattr(progress, "surface", lambda: "lines")
     assert train(TINY, tmp_path).loop is None
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize(("env", "size"), [("CartPole-v1", "replay of 5,000 transitions: 220 kB")])
+def test_notices_are_plain_lines_on_stderr_where_there_is_no_terminal(env, size, capsys, tmp_path):
+    """The size of the replay; where a run goes on; that β's unit stays what it was."""
+    config = TINY.replace(
+        algorithm="momentum-dqn", env=env, replay_capacity=5_000, checkpoint_every=0
+    )
+    assert progress.surface() == "nothing"
+    movi.train(config)
+    assert capsys.readouterr() == ("", f"{size}\n")
+    config = config.replace(checkpoint_every=50)
+    movi.train(config, tmp_path)
+    capsys.readouterr()
+    movi.train(config.replace(steps=300), tmp_path)
+    out, err = capsys.readouterr()
+    assert out == ""
+    stays, announced, goes_on = err.splitlines()
+    assert stays == "kappa: stays 10, a twentieth of the first 200 steps"
+    assert announced.startswith("replay of 5,000 transitions: ")
+    assert goes_on == "goes on from the checkpoint of step 200"
+    movi.train(config, watcher=Watcher())
+    assert capsys.readouterr() == ("", "")

@@ -2,6 +2,7 @@
 
 On a terminal it is a bar, in a notebook an element of the page that is renewed, and for a command
 that a notebook runs (`!movi …`), whose terminal is none, plain lines; anywhere else nothing.
+Notices are said everywhere.
 """
 
 import os
@@ -28,7 +29,7 @@ class Display(Protocol):
         """This much of the total is done; and what else there is to say of it."""
 
     def say(self, line: str) -> None:
-        """Something to know beside."""
+        """Something to know beside, wherever that is."""
 
 
 def surface() -> Surface:
@@ -41,11 +42,6 @@ def surface() -> Surface:
         return "nothing"
     inline = os.environ.get("MPLBACKEND", "").endswith("backend_inline")  # set by every kernel
     return "lines" if inline or "JPY_PARENT_PID" in os.environ else "terminal"
-
-
-def is_shown() -> bool:
-    """Whether there is anything to show progress on."""
-    return surface() != "nothing"
 
 
 @contextmanager
@@ -118,7 +114,7 @@ def _terminal(description: str, total: int) -> Iterator[Display]:
 
 
 class _Nothing:
-    """Nobody is there to see it."""
+    """Nobody is there to see it: only what there is to say beside."""
 
     def __init__(self, description: str, total: int) -> None:
         self.description, self.total = description, total
@@ -128,7 +124,8 @@ class _Nothing:
         self.done, self.note = done, note
 
     def say(self, line: str) -> None:
-        pass
+        if sys.stderr is not None:  # as in a process without a console
+            print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
         pass
@@ -152,9 +149,6 @@ class _Lines(_Nothing):
         if tenth != self._told:  # smaller when the next of several begins
             self._told = tenth
             self.say(self.line())
-
-    def say(self, line: str) -> None:
-        print(line, file=sys.stderr, flush=True)
 
 
 class _Notebook(_Nothing):

@@ -193,6 +193,7 @@ def test_a_best_agent_that_another_file_stands_for_is_one_line(tmp_path, capsys)
     run = tmp_path / "run"
     train(HOST, run)
     (run / "best.safetensors").write_bytes((run / "agent.safetensors").read_bytes())
+    capsys.readouterr()
     assert cli.main(["resume", str(run)]) == 2
     said = capsys.readouterr().err
     assert said.count("\n") == 1

@@ -34,13 +34,14 @@ def python(*words, timeout=60):
     )
 
 
-def test_train_prints_the_result_and_nothing_else_off_a_terminal(tmp_path, capsys):
+def test_off_a_terminal_train_prints_the_result_and_on_stderr_notices_alone(tmp_path, capsys):
     assert main(["train", "dqn", *SHORT, "--out", str(tmp_path / "run")]) == 0
     out, err = capsys.readouterr()
     assert "finished 300 steps" in out
     assert "evaluation over 2 episodes: mean" in out
     assert str(tmp_path / "run" / "agent.safetensors") in out
-    assert err == ""
+    # A record has two observations of four floats, an action, a reward, a discount, a checksum.
+    assert err == f"replay of 100,000 transitions: {(2 * 16 + 12 + 4) * 120_000 / 1e6:.3g} MB\n"
 
 
 def test_evaluate_prints_mean_standard_deviation_and_each_return(run, capsys):

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cached_property
 from typing import Any
 
-from movi.progress import Display, display, is_shown
+from movi.progress import Display, display
 from movi.training.loop import Loop, Watcher
 
 
@@ -52,10 +52,7 @@ class _Bar(Watcher):
 
 @contextmanager
 def progress_bar(description: str, total: int) -> Iterator[Watcher]:
-    """A watcher that shows progress where there is something to show it on."""
-    if not is_shown():
-        yield Watcher()
-        return
+    """A watcher that shows progress where there is something to show it on, and says notices."""
     with ExitStack() as stack:
         bar = _Bar(description, total, stack)
         yield bar

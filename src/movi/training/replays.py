@@ -38,8 +38,8 @@ def check_replay(
     slack = 0 if directory is None else slack_of(capacity, config.checkpoint_every)
     n, mapped = config.n_step, directory is not None
     size = storage.bytes_of(capacity, space, slack, mapped=mapped, n_step=n, action=action)
-    watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
     require_space(capacity, size, directory)
+    watcher.announce(f"replay of {capacity:,} transitions: {readable(size)}")
 
 
 def new_replay(
