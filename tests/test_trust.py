@@ -344,3 +344,21 @@ def test_an_agents_file_that_is_saved_is_read_again_through_a_link(tmp_path):
     words = ["export", str(tmp_path / "agent.safetensors"), str(tmp_path / "link.safetensors")]
     assert main(words) == 0
     assert load(tmp_path / "new.safetensors").about["env"] == "CartPole-v1"
+
+
+@pytest.mark.parametrize("trust", ["my_evilmod_games", "evilmod"])
+def test_a_text_is_no_collection_of_modules(place, trust):
+    """Each part of a text is in it: `evilmod` was imported."""
+    with pytest.raises(UserError, match=rf"trust: '{trust}', expected names of modules") as error:
+        movi.train(Config("dqn", "evilmod:X-v0", **SMALL), trust=trust)
+    assert f"('{trust}',)" in str(error.value)
+    assert not (place / "mark").exists()
+    assert movi.train(Config("dqn", "evilmod:X-v0", **SMALL), trust=["evilmod"]).step == 40
+
+
+@pytest.mark.parametrize("out", ["s3:bucket", "s3://bucket/run", "gs://bucket/run"])
+def test_a_directory_that_is_called_as_a_cloud_is_a_directory(place, out):
+    """tensorboardX takes such a path for a place at Amazon or Google, unless it is absolute."""
+    movi.train(Config("dqn", "CartPole-v1", **SMALL), out)
+    (events,) = (place / out).glob("events.out.*")
+    assert events.stat().st_size > 0

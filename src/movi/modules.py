@@ -37,6 +37,8 @@ def import_trusted(module: str, trust: Collection[str], what: str) -> ModuleType
     Only while it is imported: else whatever a library looks for in vain would be found there later.
     ``what`` names it, in the line that refuses a module that is not in ``trust``.
     """
+    if isinstance(trust, str):  # every part of a text is in it
+        raise UserError(f"trust: {trust!r}, expected names of modules, such as ({trust!r},)")
     if module not in trust:
         raise UserError(
             f"{what} runs the code of the module {module!r}, which only a file asks for; "

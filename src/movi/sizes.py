@@ -1,10 +1,20 @@
 """How much memory and disk and how many cores there are, asked before they are taken."""
 
 import os
+import re
+import resource
 import shutil
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 from movi.errors import NoRoom
+
+CGROUPS = {
+    "": ("", "memory.max", "memory.current", "inactive_file"),
+    "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+}
+"""By controllers, none in version 2: where control groups are, and what they say of memory."""
 
 
 def readable(size: int) -> str:
@@ -20,21 +30,36 @@ def readable(size: int) -> str:
 
 
 def available_memory() -> int:
-    """Bytes that can be taken without swapping, within this process's control group."""
+    """Bytes that can be taken without swapping, within this process's control groups and limit."""
     limit = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     meminfo = Path("/proc/meminfo")
     if meminfo.exists():
         for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 limit = min(limit, int(line.split()[1]) * 1024)
-    group = Path("/sys/fs/cgroup")
-    try:
-        most = (group / "memory.max").read_text().strip()
-        if most != "max":
-            limit = min(limit, int(most) - int((group / "memory.current").read_text()))
-    except (OSError, ValueError):
-        pass
-    return max(limit, 0)
+    own, statm = resource.getrlimit(resource.RLIMIT_AS)[0], Path("/proc/self/statm")
+    if own != resource.RLIM_INFINITY and statm.exists():
+        limit = min(limit, own - int(statm.read_text().split()[0]) * resource.getpagesize())
+    return max(min([limit, *left_in_groups()]), 0)
+
+
+def left_in_groups(
+    own: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+) -> Iterator[int]:
+    """Bytes that a process's control groups, and those above them, have left.
+
+    Files that were read and are not in use count as left: the kernel takes them back.
+    """
+    for line in own.read_text().splitlines() if own.exists() else ():
+        _, controllers, path = line.split(":", 2)
+        if controllers in CGROUPS:
+            place, *names, idle = CGROUPS[controllers]
+            below = root / place / path.lstrip("/")  # a host's in a container, which sees the top
+            for group in (below, *below.parents):
+                with suppress(OSError, ValueError):  # there is none, or no limit
+                    most, used = (int((group / name).read_text()) for name in names)
+                    found = re.search(rf"^{idle} (\d+)$", (group / "memory.stat").read_text(), re.M)
+                    yield most - used + (int(found[1]) if found else 0)
 
 
 def available_cores() -> list[int]:

@@ -259,7 +259,8 @@ class _Events:
     def __init__(self, path: Path) -> None:
         from tensorboardX.event_file_writer import EventsWriter
 
-        self._writer = EventsWriter(str(path / "events"))
+        # Absolute: it takes a path that begins with "s3:" for a place in a cloud.
+        self._writer = EventsWriter(str(path.absolute() / "events"))
 
     def add(self, values: Mapping[str, Any]) -> None:
         from tensorboardX.proto.event_pb2 import Event
