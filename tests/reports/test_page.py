@@ -10,7 +10,9 @@ from movi.errors import UserError
 from movi.reports import write_report
 from movi.reports.drawing.figure import page_libraries
 from movi.reports.page import read_chapters, render
+from movi.runs.config import Config
 from tests.reports import synthetic_results as synthetic
+from tests.reports.synthetic_runs import write_run
 
 VOID = {"meta", "link", "br", "img", "input", "hr"}
 
@@ -198,6 +200,23 @@ def test_everything_from_files_is_escaped(tmp_path: Path) -> None:
     text = render(read_chapters(tmp_path), tmp_path).replace(page_libraries(), "")
     assert "<img" not in text
     assert "&lt;/script&gt;&lt;img src=x onerror=" in text
+
+
+@pytest.mark.parametrize("letter", ["\u2028", "\u2029", "\x1b"])
+def test_a_name_with_a_letter_that_vega_cannot_read_makes_a_page(
+    letter: str, tmp_path: Path
+) -> None:
+    """A separator of lines in an environment's name ended the whole report."""
+    for env in (f"Maze{letter}1", "Other"):
+        for algorithm in ("dqn", "momentum-dqn"):
+            for seed in range(2):
+                config = Config(algorithm, env, seed=seed, steps=3000, iteration_steps=1000)
+                place = tmp_path / "runs" / f"{env == 'Other'}-{algorithm}-{seed}"
+                write_run(place, config, [1.0, 2.0, 3.0 + seed])
+    page = write_report(tmp_path / "runs", tmp_path / "report.html", formats=[])
+    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", page.read_text(encoding="utf-8"))
+    assert "Maze 1" in drawn
+    assert not any(letter in text for text in drawn)
 
 
 def test_a_path_with_odd_letters_is_linked(tmp_path: Path) -> None:

@@ -111,8 +111,12 @@ class Solve(Read):
         if mdp.batch is None and not (self.sampled and self.tolerance is None):
             tolerance = TOLERANCE if self.tolerance is None else self.tolerance
             if 0 < tolerance < (floor := rounding_floor(mdp)):
-                said = _out_of_reach(tolerance, floor)
-                print(f"movi: {said}; solving as near as it can", file=sys.stderr)
+                print(
+                    f"movi: tolerance: {tolerance:g}, expected at least {4 * floor:.2g}, which "
+                    "float64 is sure to prove with rewards and values of this size; solving as "
+                    "near as it can",
+                    file=sys.stderr,
+                )
         solution = self._solution(mdp)
         worth = policy_value(mdp, solution)
         print(f"problem      {mdp}")
@@ -226,7 +230,8 @@ def _missed(solution: "Solution", sampled: bool) -> str:
     """Why the tolerance was not reached, and what would help."""
     assert solution.tolerance is not None
     if solution.tolerance < solution.floor:
-        return f"{_out_of_reach(solution.tolerance, solution.floor)}; reached {solution.bound:.2g}"
+        size = "with rewards and values of this size float64 proves hardly less"
+        return f"tolerance: {solution.tolerance:g}, reached {solution.bound:.2g}: {size}"
     line = f"tolerance: {solution.tolerance:g}, not reached in {solution.iterations:,} iterations"
     if solution.needed is None:
         line += "; the bound falls no further" if solution.iterations > 3 else ""
@@ -238,11 +243,4 @@ def _missed(solution: "Solution", sampled: bool) -> str:
         line
         if solution.scheme not in ("movi", "sql", "dpp")
         else f"{line}; --scheme avi needs the fewest"
-    )
-
-
-def _out_of_reach(tolerance: float, floor: float) -> str:
-    return (
-        f"tolerance: {tolerance:g}, expected at least {4 * floor:.2g}: with rewards and values "
-        "of this size float64 can hardly prove less"
     )

@@ -30,7 +30,7 @@ WIDTH, HEIGHT = 520, 320
 LEGEND_LINE = 75
 """Letters that fit into one line of the legend; longer ones get columns."""
 
-_FORBIDDEN = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_FORBIDDEN = re.compile("[^\t\n\r -\u2027\u202a-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 Row = dict[str, Any]
 """Of a data set in Vega-Lite's form."""
 
@@ -131,7 +131,7 @@ class Picture:
 
 
 def drawable(spec: Any) -> Any:
-    """A specification without characters that XML forbids, which would abort the converter.
+    """A specification without characters that XML or Vega forbids, which would end the converter.
 
     >>> drawable({"title": ["a\x1bb", 3]})
     {'title': ['a b', 3]}
