@@ -332,6 +332,8 @@ def _opening(
         return "The results of these runs", f"What these runs show. {said if verdicts else none}"
     observed, proven = ([v for v in verdicts if v.affirmed == w] for w in (CONFIRMED, HOLDS))
     parts = [f"{_affirmed(observed)} observations are reproduced{numbers}"] if observed else []
+    shared = {verdict.but for verdict in observed}
+    parts += [but for but in shared if but and len(shared) == 1]
     if proven:
         empty = sum(bool(verdict.but) for verdict in proven)
         parts.append(f"{_affirmed(proven)} theorems hold")

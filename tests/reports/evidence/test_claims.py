@@ -9,7 +9,7 @@ from movi.errors import UserError
 from movi.reports.evidence import claims, figures, findings
 from movi.reports.evidence.gathered import Evidence, gather
 from movi.reports.evidence.plan import read_plan
-from movi.reports.page import read_chapters
+from movi.reports.page import _opening, read_chapters
 from movi.reports.verdict import Verdict
 from movi.runs.finding import find_runs
 from tests.reports.evidence.synthetic_plan import GAMES, GREEDY, write_matrix, write_plan
@@ -183,6 +183,9 @@ def test_the_page_of_a_plan_has_its_verdicts_before_its_figures(folder: Path) ->
         "beta-greedy",
     ]
     assert front.judged[0].word == "Confirmed, one protocol, its baseline diverges"
+    _, lead = _opening(front.judged, [], "")
+    limit = "one protocol, its baseline diverges"
+    assert lead.endswith(f"1 of 6 observations are reproduced, {limit}, 5 cannot be decided.")
     # The general rules of the report judge nothing beside the plan's.
     assert not any(part.verdicts for part in group.parts)
     assert group.section.title == "MinAtar, preset minatar-published"

@@ -18,7 +18,8 @@ INTRO = (
     "What is compared, by which score, and what counts as confirmed was fixed before the runs "
     "(PLAN.md). A game counts when every planned run has ended on it; a claim is decided when "
     "every planned run that it is about has ended. Intervals hold 95 % of a bootstrap that draws "
-    "runs again within each game. Training and greedy scores are never mixed."
+    "runs again within each game. Training and greedy scores are never mixed. The protocol by "
+    "which claims are judged has a baseline that diverges; PLAN-2.md has the deciding experiment."
 )
 
 
