@@ -40,7 +40,7 @@ from movi.runs.finding import Score, find_runs
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures"
 PAGES = (HERE.parent / "docs" / "evidence.md", HERE.parent / "README.md")
-WATCHED = ("Asterix", "Asterix torch", "Breakout", "Freeway", "Seaquest")
+WATCHED = ("Asterix", "Asterix torch", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
 SEEDS, DRAWN_STEPS = 3, 10_000_000
 """What evidence/alongside.py is run on (a game, and from which weights), with how many seeds; and
 the length of the runs whose curves it is compared with."""
