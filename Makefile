@@ -39,7 +39,7 @@ $(READY): pyproject.toml constraints.txt
 
 reproduce: $(READY)
 	$(BIN)/movi garnets compare --out $(RESULTS)
-	$(BIN)/movi garnets assumption --out $(RESULTS)
+	$(BIN)/movi garnets assumption --further 3200 --out $(RESULTS)
 	$(BIN)/movi garnets bounds --out $(RESULTS)
 	$(BIN)/movi sweep examples/cartpole.toml --out $(RESULTS)/deep
 	$(BIN)/movi report $(RESULTS)

@@ -22,6 +22,7 @@ FILES = (
     "versions.json",
 )
 IN_THE_ZOO = ("dqn", "momentum-dqn", "munchausen-dqn")
+PRESET = "minatar-published"  # of the zoo
 ENDED = ("finished", "diverged")
 ORIGINS = "origins.json"
 
@@ -63,8 +64,7 @@ def collect(sweep: Path, out: Path, commit: str) -> list[Path]:
         if json.loads(status.read_text())["status"] not in ENDED or target.exists():
             continue
         target.mkdir(parents=True)
-        kept = run.name == "seed-0" and run.parent.name in IN_THE_ZOO
-        names = (*FILES, "agent.safetensors") if kept else FILES
+        names = (*FILES, "agent.safetensors") if _is_for_the_zoo(run) else FILES
         for name in names:
             if (run / name).exists():
                 shutil.copy(run / name, target / name)
@@ -75,6 +75,12 @@ def collect(sweep: Path, out: Path, commit: str) -> list[Path]:
     known |= {str(run.relative_to(out / "runs")): origin for run in copied}
     file.write_text(json.dumps(known, indent=1, sort_keys=True) + "\n")
     return copied
+
+
+def _is_for_the_zoo(run: Path) -> bool:
+    if run.name != "seed-0" or run.parent.name not in IN_THE_ZOO:
+        return False
+    return json.loads((run / "config.json").read_text())["preset"] == PRESET
 
 
 if __name__ == "__main__":

@@ -13,10 +13,12 @@ No number about these runs stands outside of them.
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from operator import gt
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy.stats import ttest_ind
 
 from movi.envs.gymnax_env import LONGEST
 from movi.files import write_aside
@@ -26,20 +28,28 @@ from movi.reports.drawing.bars import bracketed
 from movi.reports.drawing.figure import Picture
 from movi.reports.drawing.numbers import percent, short
 from movi.reports.evidence import claims
-from movi.reports.evidence.findings import DECOUPLED, DOUBLE, everything, said_of
-from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, gather
+from movi.reports.evidence.findings import DECOUPLED, DOUBLE, OPTIMISER, everything
+from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, Group, gather
 from movi.reports.evidence.plan import read_plan
-from movi.reports.evidence.sections import drawn, progress_rows, published_rows
+from movi.reports.evidence.sections import drawn
 from movi.reports.statistics import Estimate
 from movi.reports.verdict import Finding
 from movi.runs.files import read_evaluations, read_metrics
-from movi.runs.finding import find_runs
+from movi.runs.finding import Score, find_runs
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures"
 PAGES = (HERE.parent / "docs" / "evidence.md", HERE.parent / "README.md")
-WATCHED, SEEDS = ("Asterix", "Asterix torch", "Breakout", "Freeway", "Seaquest"), 3
-"""What evidence/alongside.py is run on (a game, and from which weights), as the plan says."""
+WATCHED = ("Asterix", "Asterix torch", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
+SEEDS, DRAWN_STEPS = 3, 10_000_000
+"""What evidence/alongside.py is run on (a game, and from which weights), with how many seeds; and
+the length of the runs whose curves it is compared with."""
+ANSWERS: Mapping[Group, Sequence[str]] = {
+    MAIN: (BASELINE, DECOUPLED, MOMENTUM, "munchausen-dqn"),
+    OPTIMISER: (BASELINE, MOMENTUM),
+}
+ANSWERED = "Asterix"
+"""What the answer compares, by protocol; and the game that both protocols have."""
 MUJOCO, SAC = (("Hopper-v5", 2), ("HalfCheetah-v5", 2)), ("Gymnasium", "sac")
 """What evidence/peer.py is run on and with how many seeds, as the plan says; our runs of it."""
 FORMATS = ("png", "svg", "csv")
@@ -57,50 +67,34 @@ def read_evidence(folder: Path = HERE) -> Evidence:
 
 
 def answer(evidence: Evidence) -> str:
-    """Does momentum help? In a sentence or two."""
-    contrast = evidence.contrast(MOMENTUM, BASELINE)
-    training = evidence.contrast(MOMENTUM, BASELINE, score="training")
-    seen = (
-        f"the improvement of Momentum-DQN over DQN in area is {_gain(contrast)} by the greedy "
-        f"score, {_gain(training)} by the training score"
-    )
-    if not contrast.is_complete:
-        text = f"**Not decided yet**: {contrast.ended} of {contrast.planned} runs have ended."
-        if contrast.complete:
-            games = ", ".join(contrast.complete)
-            text += f" On what is complete ({games}), {seen}."
-        return text
-    word = {True: "Yes", False: "No, it harms", None: "Not decided"}
-    decided = claims.momentum_helps(evidence).confirmed
-    found = {} if contrast.comparison is None else contrast.comparison.games
-    worse = ", ".join(game for game, own in found.items() if own.high is not None and own.high < 0)
-    but = f" By their own intervals, not judged by the plan, it harms on {worse}." if worse else ""
-    where = "on MinAtar at 1,000,000 steps: on average over the games"
-    return f"**{word[decided]}**, {where}, {seen}.{but} {_what_does_it(evidence)}".strip()
+    """What helps, by which setting; and how large values become on the game of both settings."""
+    game, rows = ANSWERED, []
+    for group, labels in ANSWERS.items():
+        for label in labels:
+            contrast = evidence.contrast(label, BASELINE, group=group)
+            cell, _, _ = evidence.counted(game, label, group=group)
+            area = "" if cell is None else short(float(cell.areas.mean()))
+            whole = contrast.is_complete and label != BASELINE
+            better = [own for own in contrast.complete if _above(evidence, own, label, group)]
+            row = {"preset": f"`{group[1]}`", "algorithm": pretty(label, label.split()[0])}
+            row["improvement over DQN"] = _gain(contrast) if whole else ""
+            row["all runs above all of DQN's on"] = (
+                f"{len(better)} of {len(contrast.games)} games" if whole else ""
+            )
+            row[f"area on {game}"] = area
+            row[f"largest mean of Q on {game}"] = _largest(evidence, game, label, group)
+            rows.append(row)
+    return _table(rows)
 
 
-def _what_does_it(evidence: Evidence) -> str:
-    """How much of the improvement is the average's: with β = 0 there is none."""
-    without = evidence.contrast(DECOUPLED, BASELINE)
-    if without.comparison is None:
-        return ""
-    what = "β = 0: two networks, one chooses and one evaluates"
-    if without.is_complete:
-        added = evidence.contrast(MOMENTUM, DECOUPLED)
-        word = said_of(added).lower()
-        return (
-            f"Without the average ({what}) the mean improvement over DQN is {_gain(without)}; "
-            f"with the average over without it, {_gain(added)}: {word}."
-        )
-    gains = (f"{g} {bracketed(own)}" for g, own in without.comparison.games.items())
-    return (
-        f"How much of the improvement is the average's is not decided yet: without it ({what}) "
-        f"the improvement on what is complete is {', '.join(gains)}."
-    )
+def _above(evidence: Evidence, game: str, label: str, group: Group) -> bool:
+    """Whether the worst of the runs is better than the best of DQN's, by greedy area."""
+    ours, theirs = (evidence.counted(game, own, group=group)[0] for own in (label, BASELINE))
+    return ours is not None and theirs is not None and min(ours.areas) > max(theirs.areas)
 
 
 def average(evidence: Evidence) -> str:
-    """What decoupling does and what the average adds, game by game, and in a sentence."""
+    """What decoupling does and what the average adds, game by game."""
     asked = {
         "β = 0 over DQN": (DECOUPLED, BASELINE),
         "Momentum-DQN over β = 0": (MOMENTUM, DECOUPLED),
@@ -114,15 +108,23 @@ def average(evidence: Evidence) -> str:
         rows.append({"game": game, **{n: _estimate(own.get(game)) for n, own in gains.items()}})
     whole = {n: _gain(c) if c.is_complete else "" for n, c in found.items()}
     rows.append({"game": "mean", **whole})
-    words = {n: said_of(c).lower() for n, c in found.items() if c.is_complete}
-    if len(words) < len(found):
-        text = "Not all of these runs have ended: what has no number is not known."
-    else:
-        text = "By the intervals of the means: " + "; ".join(
-            f"{name}, {word}" for name, word in words.items()
-        )
-        text += "."
-    return f"{_table(rows)}\n\n{text}"
+    return _table(rows)
+
+
+def pairs(evidence: Evidence) -> str:
+    """In how many pairs of runs with the same seed the one with the average is above the other."""
+    scores: tuple[Score, ...] = ("greedy", "training")
+    rows = []
+    for score in scores:
+        won, played, row = 0, 0, {"area by": f"{score} score"}
+        for game in evidence.contrast(MOMENTUM, DECOUPLED).games:
+            cells = [evidence.counted(game, own, score)[0] for own in (MOMENTUM, DECOUPLED)]
+            ours, theirs = (() if cell is None else cell.areas for cell in cells)
+            above = sum(map(gt, ours, theirs))
+            won, played = won + above, played + len(ours)
+            row[game] = f"{above} of {len(ours)}"
+        rows.append({**row, "all": f"{won} of {played}"})
+    return _table(rows)
 
 
 def cuts(evidence: Evidence) -> str:
@@ -138,41 +140,6 @@ def cuts(evidence: Evidence) -> str:
             row["greedy episodes cut"] = f"{cut:,} of {len(lengths):,}"
             rows.append(row)
     return _table(sorted(rows, key=str)) if rows else "No greedy episode was cut."
-
-
-def meaning(evidence: Evidence) -> str:
-    """What follows for a reader, as far as it depends on the runs."""
-    lines = [
-        _on_the_games(evidence, MOMENTUM, "Momentum-DQN"),
-        _on_the_games(evidence, "munchausen-dqn", "Munchausen-DQN, with one network,"),
-    ]
-    added = evidence.contrast(MOMENTUM, DECOUPLED)
-    if added.is_complete:
-        follows = {
-            "Helps": "The average is worth its schedule: over two networks without it (β = 0) it "
-            "helps.",
-            "Harms": "The average is not worth its schedule here: two networks without it (β = 0) "
-            "do better.",
-            "No difference seen": "That it is the average which helps was not seen: no difference "
-            "from two networks without it (β = 0, `--beta-schedule constant --beta 0`).",
-        }
-        lines.append(f"{follows[said_of(added)]} On average over the games: {_gain(added)}.")
-    return "\n".join(f"- {line}" for line in lines if line)
-
-
-def _on_the_games(evidence: Evidence, label: str, name: str) -> str:
-    """On which games something is above DQN, and on which below, by their own intervals."""
-    contrast = evidence.contrast(label, BASELINE)
-    if not contrast.is_complete or contrast.comparison is None:
-        return ""
-    signs = {
-        game: 0 if claims.around(own, 0) else 1 if own.value > 0 else -1
-        for game, own in contrast.comparison.games.items()
-    }
-    above, below = ([game for game, sign in signs.items() if sign == s] for s in (1, -1))
-    parts = [f"is above DQN on {', '.join(above) or 'no game'}", f"below it on {', '.join(below)}"]
-    where = " and ".join(parts if below else [*parts[:1], "below it on none"])
-    return f"{name} {where}; on average {_gain(contrast)} (greedy score)."
 
 
 def _gain(contrast: Contrast) -> str:
@@ -203,17 +170,17 @@ def games(evidence: Evidence) -> str:
         for own in (greedy, training):
             found = {} if own.comparison is None else own.comparison.games
             row[f"improvement, {own.score} score"] = _estimate(found.get(game))
+            cells = [evidence.counted(game, one, own.score)[0] for one in (MOMENTUM, BASELINE)]
+            areas = [cell.areas for cell in cells if cell is not None]
+            row[f"p, {own.score} score"] = (
+                f"{ttest_ind(*areas, equal_var=False).pvalue:.2g}" if game in found else ""
+            )
         rows.append(row)
     return _table(rows)
 
 
 def _estimate(estimate: Estimate | None) -> str:
     return "" if estimate is None else bracketed(estimate)
-
-
-def published(evidence: Evidence) -> str:
-    """Ours beside published."""
-    return _table(published_rows(evidence))
 
 
 def alongside(evidence: Evidence) -> str:
@@ -227,10 +194,10 @@ def alongside(evidence: Evidence) -> str:
         row = {"game": game, "weights": "PyTorch's" if torch else "ours"}
         row |= {"runs": f"{len(files)} of {SEEDS}", "published": f"{theirs.score:g}"}
         if len(files) == SEEDS:
-            scores = [last_games(json.loads(file.read_text())["rows"]) for file in files]
+            scores = [as_drawn(json.loads(file.read_text())["rows"]) for file in files]
             ours = sum(scores) / SEEDS
             share = ours / theirs.score - 1
-            row["measured alongside, by seed"] = ", ".join(f"{one:.3g}" for one in scores)
+            row["as the study draws it, by seed"] = ", ".join(f"{one:.3g}" for one in scores)
             row["mean"] = f"{ours:.3g}"
             row["difference"] = percent(share)
             row["within ±25 %"] = "yes" if abs(share) <= claims.SAME else "no"
@@ -275,14 +242,14 @@ def values(evidence: Evidence) -> str:
     return _table(rows)
 
 
-def _largest(evidence: Evidence, game: str, label: str) -> str:
-    results = evidence.by("training")
+def _largest(evidence: Evidence, game: str, label: str, group: Group = MAIN) -> str:
+    results = evidence.by("training", group)
     own = [
         max(row["mean_q"] or 0.0 for row in read_metrics(run.path))
         for run in (() if results is None else results.runs)
         if (game_of(run.config.env), run.label) == (game, label)
     ]
-    return short(sum(own) / len(own))
+    return short(sum(own) / len(own)) if own else ""
 
 
 def peer(evidence: Evidence) -> str:
@@ -307,11 +274,19 @@ def _by_seed(scores: Sequence[float], seeds: int) -> str:
     return each if len(scores) == seeds else f"{len(scores)} of {seeds} runs: {each}".rstrip(": ")
 
 
-def last_games(rows: Sequence[Mapping[str, Any]]) -> float:
-    """The mean return of the games that ended in the last 100,000 steps."""
-    begin = rows[-1]["step"] - 100_000
-    last = [row for row in rows if row["step"] > begin and row["episodes"]]
-    return sum(row["episodes"] * row["score"] for row in last) / sum(r["episodes"] for r in last)
+def as_drawn(rows: Sequence[Mapping[str, Any]]) -> float:
+    """The last point of a curve as the study draws it.
+
+    It samples 500 games of a run of 10,000,000 steps and draws means of 50 in a row: of a tenth of
+    all games. How many there were is not published; here they go on as often as in the last rows.
+    """
+    rate = sum(row["episodes"] for row in rows[-2:]) / (rows[-1]["step"] - rows[-3]["step"])
+    games = sum(row["episodes"] for row in rows) + rate * (DRAWN_STEPS - rows[-1]["step"])
+    window, total, taken = games / 10, 0.0, 0.0
+    for row in reversed(rows):
+        own = min(row["episodes"], window - taken)
+        total, taken = total + own * (row["score"] or 0.0), taken + own
+    return total / taken
 
 
 def by_chance(evidence: Evidence) -> str:
@@ -361,26 +336,19 @@ def chance(seeds: int, games: int, *, trials: int = 2_000, resamples: int = 400)
     return wrong / trials
 
 
-def progress(evidence: Evidence) -> str:
-    """How far the matrices are."""
-    return _table(progress_rows(evidence))
-
-
 BLOCKS: Mapping[str, Callable[[Evidence], str]] = {
     "answer": answer,
     "verdicts": verdicts,
     "findings": findings,
     "games": games,
-    "published": published,
     "alongside": alongside,
     "original": original,
     "peer": peer,
     "values": values,
     "average": average,
+    "pairs": pairs,
     "cuts": cuts,
-    "meaning": meaning,
     "chance": by_chance,
-    "progress": progress,
 }
 
 

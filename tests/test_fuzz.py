@@ -66,8 +66,7 @@ FILES = {
         for i in (1, 2)
     ),
     "run/group.json": json.dumps({"format": 1, "seeds": []}),
-    "plan/evidence.toml": 'title = "t"\nmatrices = ["mine.toml"]\nwhole = []\n'
-    'published = "scores.csv"\n',
+    "plan/evidence.toml": 'title = "t"\nmatrices = ["mine.toml"]\npublished = "scores.csv"\n',
     "plan/mine.toml": TOML.replace("steps = 100", "steps = 100, iteration_steps = 50"),
     "plan/scores.csv": "env,label,steps,score,source\nCartPole-v1,dqn,100,8,somebody\n",
 }

@@ -3,6 +3,8 @@
 import importlib.util
 import json
 import math
+import re
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 
 from movi import load
 from movi.cli import main
+from movi.envs.make import make_environment
 
 REPOSITORY = Path(__file__).parents[1]
 ZOO = REPOSITORY / "zoo"
@@ -51,7 +54,8 @@ def test_a_card_says_what_its_run_says(file):
     card = json.loads(file.read_text(encoding="utf-8"))
     env, label = name_of(file).split("/")
     run = REPOSITORY / "evidence" / "runs"
-    (run,) = run.glob(f"*/runs/{env}/{label}/seed-0")
+    found = run.glob(f"*/runs/{env}/{label}/seed-0")
+    (run,) = (one for one in found if '"minatar-published"' in (one / "config.json").read_text())
     played = json.loads((run / "evaluation.json").read_text())["returns"]
     assert card["at_the_end"] == pytest.approx(sum(played) / len(played))
     assert f"at its end: {card['at_the_end']:.2f}" in file.with_name("README.md").read_text("utf-8")
@@ -103,3 +107,24 @@ def test_an_agent_of_the_zoo_is_recorded(tmp_path, capsys):
     assert main(["record", str(FIRST), "--out", str(out), "--seed", "1"]) == 0
     assert out.stat().st_size > 5_000
     assert capsys.readouterr().out.startswith(f"{out}: returns ")
+
+
+def ever_active(place):
+    """How many units of the dense layer are above 0 on any observation of four games' 300 steps."""
+    agent = load(place)
+    network, params = agent.networks[agent.acts_on], agent.params[agent.acts_on]
+    with closing(make_environment("MinAtar/Freeway", 4)) as environment:
+        seen, active = environment.reset([0, 1, 2, 3]), np.zeros(128, bool)
+        for _ in range(300):
+            _, found = network.apply({"params": params}, seen, capture_intermediates=True)
+            (hidden,) = found["intermediates"]["torso"]["Dense_0"]["__call__"]
+            active |= (np.asarray(hidden) > 0).any(0)
+            seen = environment.step(agent.act(seen)).observation
+    return int(active.sum())
+
+
+def test_the_network_that_fails_on_freeway_is_as_dead_as_the_page_says():
+    text = (REPOSITORY / "docs" / "evidence.md").read_text(encoding="utf-8")
+    dead, alive = re.search(r"(\d+) of the 128 hidden units .* in DQN's (\d+)\.", text).groups()
+    assert ever_active(ZOO / "MinAtar-Freeway" / "momentum-dqn") == int(dead) < 10
+    assert ever_active(ZOO / "MinAtar-Freeway" / "dqn") == pytest.approx(int(alive), abs=3)

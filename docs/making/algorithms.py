@@ -52,19 +52,21 @@ METRICS = {
 }
 """Every metric that a run may log, in the order of a row, with what it means."""
 _LEARNED = ("alpha", "bias", "clipped", "entropy", "loss", "mean", "rms")
-KITAMURA = "Kitamura et al. 2023, arXiv:2305.13185"
+KITAMURA = "Kitamura et al. 2023, a mean over the first million steps"
+OTHER = "minatar"
+"""The preset of runs beside those by a study's protocol: named in curves, without its scores."""
 ZOO = "stable-baselines3's zoo, 20,000 steps"
 PUBLISHED: Mapping[tuple[str, str], tuple[str, str]] = {
-    ("dqn", "MinAtar/Breakout"): ("7.3", KITAMURA),
-    ("dqn", "MinAtar/Asterix"): ("4.4", KITAMURA),
-    ("dqn", "MinAtar/Freeway"): ("36.8", KITAMURA),
-    ("dqn", "MinAtar/Seaquest"): ("1.1", KITAMURA),
-    ("dqn", "MinAtar/SpaceInvaders"): ("20.8", KITAMURA),
-    ("munchausen-dqn", "MinAtar/Breakout"): ("8.9", KITAMURA),
-    ("munchausen-dqn", "MinAtar/Asterix"): ("10.6", KITAMURA),
-    ("munchausen-dqn", "MinAtar/Freeway"): ("49.7", KITAMURA),
-    ("munchausen-dqn", "MinAtar/Seaquest"): ("3.8", KITAMURA),
-    ("munchausen-dqn", "MinAtar/SpaceInvaders"): ("35.3", KITAMURA),
+    ("dqn", "MinAtar/Breakout"): ("7.26", KITAMURA),
+    ("dqn", "MinAtar/Asterix"): ("4.36", KITAMURA),
+    ("dqn", "MinAtar/Freeway"): ("35.56", KITAMURA),
+    ("dqn", "MinAtar/Seaquest"): ("1.11", KITAMURA),
+    ("dqn", "MinAtar/SpaceInvaders"): ("20.53", KITAMURA),
+    ("munchausen-dqn", "MinAtar/Breakout"): ("8.89", KITAMURA),
+    ("munchausen-dqn", "MinAtar/Asterix"): ("10.61", KITAMURA),
+    ("munchausen-dqn", "MinAtar/Freeway"): ("50.12", KITAMURA),
+    ("munchausen-dqn", "MinAtar/Seaquest"): ("3.42", KITAMURA),
+    ("munchausen-dqn", "MinAtar/SpaceInvaders"): ("34.63", KITAMURA),
     ("sac", "gymnax/Pendulum-v1"): ("−157 ± 89", ZOO),
 }
 """Published scores, by algorithm and environment, with their sources."""
@@ -108,12 +110,13 @@ def _runs() -> Sequence[Run]:
     return [run for run in found if run.state != "unfinished"]
 
 
-def _of(names: Iterable[str]) -> dict[tuple[str, str], list[Run]]:
-    """The runs of algorithms, by environment and label."""
+def _of(names: Iterable[str]) -> dict[tuple[str, str, str], list[Run]]:
+    """The runs of algorithms, by environment, label and preset."""
     cells = defaultdict(list)
     for run in _runs():
         if run.config.algorithm in names:
-            cells[run.config.env, run.label or run.config.algorithm].append(run)
+            config = run.config
+            cells[config.env, run.label or config.algorithm, config.preset].append(run)
     return dict(sorted(cells.items()))
 
 
@@ -123,15 +126,15 @@ def results(name: str) -> str:
         "| environment | variant | preset | steps | seeds | ours | published |",
         "|---|---|---|---|---|---|---|",
     ]
-    for (env, label), runs in _of({name}).items():
+    for (env, label, preset), runs in _of({name}).items():
         scores = [run.evaluation for run in runs if run.evaluation is not None]
         mean = f"{np.mean(scores):.1f} ± {np.std(scores):.1f}" if scores else "–"
         gone = sum(run.state == "diverged" for run in runs)
         mean += f" ({gone} diverged)" if gone else ""
         config = runs[0].config
-        value, source = PUBLISHED.get((name, env), ("", ""))
+        value, source = PUBLISHED.get((name, env), ("", "")) if preset != OTHER else ("", "")
         beside = f"{value} ({source})" if value else "none known"
-        cells = (env, label, f"`{config.preset}`", f"{config.steps:,}", len(runs), mean, beside)
+        cells = (env, label, f"`{preset}`", f"{config.steps:,}", len(runs), mean, beside)
         lines.append(f"| {' | '.join(map(str, cells))} |")
     if len(lines) == 2:
         return "The repository holds no complete run of this algorithm yet."
@@ -150,12 +153,12 @@ def curves(name: str) -> bytes | None:
     rows = [
         {
             "environment": env,
-            "variant": label,
+            "variant": label if preset != OTHER else f"{label}, preset {preset}",
             "seed": run.config.seed,
             "step": float(step),
             "score": float(score),
         }
-        for (env, label), runs in _of({name, base}).items()
+        for (env, label, preset), runs in _of({name, base}).items()
         for run in runs
         for step, score in zip(run.training.steps, run.training.scores)
         if np.isfinite(score)

@@ -11,7 +11,7 @@ import pytest
 import movi
 from movi.cli import parse
 from movi.errors import UserError
-from movi.mdp import garnet
+from movi.mdp import FiniteMDP, garnet, policy_values
 from movi.planning import compare
 from movi.planning.assumption import assumption_check
 from movi.planning.experiments import Assumption, Bounds, Compare
@@ -67,7 +67,7 @@ def test_the_table_has_the_columns_of_its_contract(made):
         assert header == ["reading", "lowest", "j", "l", "n", "mean", "std", "settled"]
     else:
         bounds = ("theorem_1_sup", "supremum", "proposition_1")
-        expected = ["iteration", "loss_sup"]
+        expected = ["iteration", "loss_limit", "loss_sup"]
         expected += [f"{bound}{more}" for bound in bounds for more in ("", "_holds")]
         expected += ["loss_l1", "corollary_1", "corollary_1_holds", "constant_beta_loss_0.25"]
         for scheme in ("avi", "sql", "dpp"):
@@ -89,6 +89,8 @@ def test_the_record_says_what_made_the_table(made):
     expected = SMALL | {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
     if name == "compare":
         expected |= {"samples": 1, "family": "garnet", "size": 10}
+    elif name == "assumption":
+        expected |= {"further": 0}
     assert record["config"] == expected
     assert set(record["config"]) | {"out"} == set(kind.__dataclass_fields__)
     assert str(experiment.out) not in path.with_suffix(".json").read_text()
@@ -121,6 +123,35 @@ def test_a_row_of_compare_has_mean_and_deviation_over_the_mdps(tmp_path):
         spread = np.sqrt(((values - centre[:, None]) ** 2).sum(1) / 3)
         np.testing.assert_allclose(found[:, 0], centre, rtol=1e-8, atol=1e-12)
         np.testing.assert_allclose(found[:, 1], spread, rtol=1e-8, atol=1e-9)
+
+
+def test_further_restarts_are_those_of_the_first_j_as_printed_and_begin_with_the_same(tmp_path):
+    kind, options = EXPERIMENTS["assumption"]
+    plain = read(kind(out=tmp_path / "plain", **SMALL, **options).compute())
+    more = read(kind(out=tmp_path / "more", **SMALL, **options, further=9).compute())
+    added = [row for row in more if int(row["n"]) > 7]
+    assert [row for row in more if int(row["n"]) <= 7] == plain
+    assert [(row["reading"], row["j"], row["l"], row["n"]) for row in added] == [
+        ("printed", "4", length, n) for length in ("2", "0") for n in ("8", "9")
+    ]
+    check = assumption_check(mdps(), iteration=4, lengths=(2, 0), restarts=9, seed=4)
+    means = [float(row["mean"]) for row in added]
+    np.testing.assert_allclose(means, check.printed[:, 7:].mean(-1).ravel(), rtol=1e-8)
+    assert "further: -1" in refusal(kind(out=tmp_path, **SMALL, **options, further=-1).compute)
+
+
+def test_no_policy_loses_more_than_the_limit_and_on_one_problem_one_loses_all_of_it():
+    """One state that is never left: the reward of its actions is 1 and 0."""
+    mdp = FiniteMDP(
+        np.zeros((1, 1, 2, 1), int), np.ones((1, 1, 2, 1)), np.array([[[1.0, 0]]]), np.array([0.9])
+    )
+    limit = losses_and_bounds(mdp, 2)["loss_limit"]
+    best, worst = policy_values(mdp[0], np.array([[0], [1]]))
+    assert limit == pytest.approx((best - worst).max(), rel=1e-9)
+    found = losses_and_bounds(mdps(), 40)
+    own = [d * (r.max() - r.min()) / (1 - d) for r, d in zip(mdps().rewards, [0.8] * 3)]
+    assert found["loss_limit"] == pytest.approx(np.full(40, np.mean(own)))
+    assert (found["avi_loss_sup"] <= found["loss_limit"]).all()
 
 
 def test_a_row_of_assumption_has_mean_and_deviation_over_the_mdps(tmp_path):
@@ -211,7 +242,8 @@ def test_a_command_line_spells_every_option_out(tmp_path):
     config = Assumption(out=tmp_path, lengths=(3, 1))
     assert command_line("movi garnets assumption", config) == (
         "movi garnets assumption --out DIR --mdps 100 --states 30 --actions 4 --branching 4 "
-        "--discount 0.9 --seed 0 --iterations 10 100 1000 --lengths 3 1 --restarts 200"
+        "--discount 0.9 --seed 0 --iterations 10 100 1000 --lengths 3 1 --restarts 200 "
+        "--further 0"
     )
 
 

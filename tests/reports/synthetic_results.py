@@ -75,6 +75,7 @@ def bounds(iterations: int = 10_000, seed: int = 0) -> Bounds:
     loss = 9.0 * (k + 3) ** -0.8
     theorem = 60.0 / np.sqrt(k) + 100 / k
     columns = {
+        "loss_limit": np.full(k.size, 20.0),
         "loss_sup": loss,
         "theorem_1_sup": theorem,
         "supremum": 1.8 * theorem,
@@ -101,7 +102,7 @@ def _write(path: Path, header: list[str], rows: list[list[object]], command: str
         writer.writerows(rows)
     provenance = {
         "command": command,
-        "config": {"count": 100, "garnet": {"states": 30, "actions": 4}, "gamma": 0.9},
+        "config": {"mdps": 100, "states": 30, "actions": 4, "branching": 4, "discount": 0.9},
         "seed": 0,
         "version": "0.1.0",
         "versions": {"jax": "0.10.2", "numpy": "2.3.1", "python": "3.11.2"},

@@ -74,14 +74,25 @@ def test_every_link_leads_somewhere(page: Path) -> None:
 
 def test_each_figure_has_claim_seen_and_verdict_and_its_origin(page: Path) -> None:
     text = " ".join(_read(page).text)
-    assert text.count("Claim") == 8
-    assert "8 of 8 claims are confirmed" in text
+    assert text.count("Claim") == 9
+    assert (
+        "6 of 6 observations are reproduced at the paper's numbers, 3 of 3 theorems hold, 1 of "
+        "them by bounds that say nothing here."
+    ) in " ".join(text.split())
     assert text.count("About") == 4
     # As assumed a bias remains: a finding, without a badge.
     assert "seems to go to zero for every l at j = 1,000, and not at j = 10, 100." in text
     assert "✗" not in text
-    for expected in ("movi garnets compare --out results", "garnet.states", "jax", "12.3 s"):
+    for expected in ("movi garnets compare --out results", "branching", "jax", "12.3 s"):
         assert expected in text
+
+
+def test_other_numbers_than_the_papers_are_not_said_to_be_its_own(tmp_path: Path) -> None:
+    folder = synthetic.write_all(tmp_path, 1_000)
+    record = folder / "compare.json"
+    record.write_text(record.read_text().replace('"mdps": 100', '"mdps": 10'))
+    text = " ".join(_read(write_report(folder, formats=[])).text)
+    assert "6 of 6 observations are reproduced, 3 of 3 theorems" in " ".join(text.split())
 
 
 def test_the_same_data_give_the_same_bytes(tables: Path, page: Path, tmp_path: Path) -> None:

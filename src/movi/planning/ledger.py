@@ -39,7 +39,8 @@ def losses_and_bounds(
 
     All schemes see the same samples. Losses and bounds of MoVI and AVI are those of π_n; those of
     SQL and DPP of the policy after n iterations (see `bounds`). μ and ν are uniform. For each bound
-    a column ``…_holds`` says in what share of the MDPs it held.
+    a column ``…_holds`` says in what share of the MDPs it held. ``loss_limit`` is what no policy's
+    loss exceeds, whatever it does: γ (r_max − r_min) / (1 − γ).
     """
     check_count("iterations", iterations)
     check_seed(seed)
@@ -51,6 +52,8 @@ def losses_and_bounds(
     require(f"{iterations:,} iterations", memory=8 * 8 * iterations * cells)
     optimal = certain_optimum(mdps)
     columns: dict[str, np.ndarray] = {"iteration": np.arange(1, iterations + 1)}
+    limit = mdps.discount * np.ptp(mdps.rewards, (-2, -1)) / (1 - mdps.discount)
+    columns["loss_limit"] = np.full(iterations, limit.mean())
 
     def put(name: str, loss: np.ndarray, **bounds: np.ndarray) -> None:
         # Component-wise or not, a bound is compared MDP by MDP: means alone could hide a failure.

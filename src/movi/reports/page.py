@@ -33,7 +33,7 @@ from movi.reports.evidence.plan import has_plan
 from movi.reports.evidence.sections import evidence_sections
 from movi.reports.sections import Loaded, Section
 from movi.reports.tabular.sections import SECTIONS, tabular_sections
-from movi.reports.verdict import Finding, Verdict
+from movi.reports.verdict import CONFIRMED, HOLDS, Finding, Verdict
 from movi.version import __version__
 
 FIGURES = "figures"
@@ -41,6 +41,9 @@ FIGURES = "figures"
 
 MOST_PROBLEMS = 20
 """Problems of a section that the page names; ``notify`` hears of all."""
+
+PAPER = {"mdps": 100, "states": 30, "actions": 4, "branching": 4}
+"""The paper's numbers for Garnets (Section 7.1)."""
 
 PAGE_COLOURS = {
     "page": ("#f6f8fa", "#10151b"),
@@ -56,8 +59,8 @@ PAGE_COLOURS = {
 }
 """By CSS variable: its value on a light and on a dark page."""
 
-KINDS = {True: ("yes", "✓"), False: ("no", "✗"), None: ("open", "?")}
-"""By verdict: its CSS class and its mark."""
+KINDS = {True: ("yes", "✓"), "but": ("open", "(✓)"), False: ("no", "✗"), None: ("open", "?")}
+"""By verdict: its CSS class and its mark; "but" if it is affirmed within a limit."""
 
 
 @dataclass(frozen=True)
@@ -244,7 +247,10 @@ def render(chapters: Sequence[Chapter], beside: Path, formats: Sequence[str] = F
     is_tabular = any(chapter.section.file for chapter in shown)
     whole = [verdict for chapter in shown for verdict in chapter.judged]
     beside_figures = [v for chapter in shown for part in chapter.parts for v in part.judged]
-    title, lead = _opening(whole, beside_figures)
+    settings = [c.loaded.provenance for c in shown if c.section.file and c.loaded]
+    papers = [one and PAPER.items() <= one.config.items() for one in settings]
+    numbers = " at the paper's numbers" if papers and all(papers) else ""
+    title, lead = _opening(whole, beside_figures, numbers)
     libraries = page_libraries().replace("</script", "<\\/script").replace("<!--", "<\\!--")
     return environment.from_string(_asset("page.html")).render(
         shown=shown,
@@ -308,23 +314,36 @@ def _cell(value: object, markup: Callable[[str], Any]) -> Any:
     return markup("<span>{}</span> <span>[{}</span>").format(number, interval)
 
 
-def _opening(whole: Sequence[Verdict], beside_figures: Sequence[Verdict]) -> tuple[str, str]:
+def _opening(
+    whole: Sequence[Verdict], beside_figures: Sequence[Verdict], numbers: str
+) -> tuple[str, str]:
     """The page's title and first paragraph: about the paper where its claims can be judged.
 
     Args:
       whole: the verdicts of an experiment that was planned to judge claims.
       beside_figures: those on what there happens to be.
+      numbers: with which they were obtained, if these are the paper's.
     """
     verdicts = [*whole, *beside_figures]
-    confirmed = sum(verdict.confirmed is True for verdict in verdicts)
     undecided = sum(verdict.confirmed is None for verdict in verdicts)
     if not whole and undecided == len(verdicts):
         said = "They decide none of the paper's claims that are quoted here."
         none = "None of the paper's claims is judged by them."
         return "The results of these runs", f"What these runs show. {said if verdicts else none}"
-    counted = f"{confirmed} of {len(verdicts)} claims are confirmed"
-    counted += f", {undecided} cannot be decided." if undecided else "."
+    observed, proven = ([v for v in verdicts if v.affirmed == w] for w in (CONFIRMED, HOLDS))
+    parts = [f"{_affirmed(observed)} observations are reproduced{numbers}"] if observed else []
+    shared = {verdict.but for verdict in observed}
+    parts += [but for but in shared if but and len(shared) == 1]
+    if proven:
+        empty = sum(bool(verdict.but) for verdict in proven)
+        parts.append(f"{_affirmed(proven)} theorems hold")
+        parts += [f"{empty} of them by bounds that say nothing here"] if empty else []
+    parts += [f"{undecided} cannot be decided"] if undecided else []
     return "Momentum in Reinforcement Learning: the results", (
         "What the paper claims, what these runs show, and the verdict computed from the data. A "
-        f"verdict stands only where the paper makes a statement, and quotes it. {counted}"
+        f"verdict stands only where the paper makes a statement, and quotes it. {', '.join(parts)}."
     )
+
+
+def _affirmed(verdicts: Sequence[Verdict]) -> str:
+    return f"{sum(verdict.confirmed is True for verdict in verdicts)} of {len(verdicts)}"

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+CONFIRMED, HOLDS = "Confirmed", "Holds"
+"""What is said of an observation that the data repeat, and of a theorem that they do not break."""
+
 
 @dataclass(frozen=True)
 class Verdict:
@@ -20,17 +23,27 @@ class Verdict:
     """What is missing before anything can be decided, if that is so: "9 of 30 runs"."""
     denied: str = "Not confirmed"
     """What it is called if the data do not confirm it."""
+    affirmed: str = CONFIRMED
+    """What it is called if they do."""
+    but: str = ""
+    """What the verdict is not without: a limit of what was asked."""
 
     def __post_init__(self) -> None:
         if self.confirmed is not None:  # comparisons of arrays' entries give NumPy's own truth
             object.__setattr__(self, "confirmed", bool(self.confirmed))
 
     @property
+    def kind(self) -> bool | str | None:
+        """Whether it is affirmed; "but" if it is so within a limit."""
+        return "but" if self.confirmed and self.but else self.confirmed
+
+    @property
     def word(self) -> str:
         """The verdict in words."""
+        word = self.affirmed if self.confirmed else self.denied
         if self.confirmed is None:
-            return f"Not decided yet, {self.waiting}" if self.waiting else "Not decided"
-        return "Confirmed" if self.confirmed else self.denied
+            word = f"Not decided yet, {self.waiting}" if self.waiting else "Not decided"
+        return f"{word}, {self.but}" if self.but else word
 
     @property
     def heading(self) -> str:

@@ -32,7 +32,6 @@ MATRICES = {
         'beta_schedule = "heuristic"}]',
         "seeds = 3",
     ),
-    "7-more-seeds": ('algorithms = ["dqn", "momentum-dqn"]', "seeds = [3, 4]"),
 }
 
 
@@ -46,8 +45,7 @@ def write_plan(folder: Path) -> Path:
         (folder / f"{name}.toml").write_text(text + "\n", encoding="utf-8")
     matrices = ", ".join(f'"{name}.toml"' for name in MATRICES)
     (folder / "evidence.toml").write_text(
-        f'title = "Does it help?"\nmatrices = [{matrices}]\n'
-        'whole = ["7-more-seeds.toml"]\npublished = "published.csv"\n'
+        f'title = "Does it help?"\nmatrices = [{matrices}]\npublished = "published.csv"\n'
     )
     (folder / "published.csv").write_text(
         "env,label,steps,score,source\nMinAtar/Asterix,dqn,200000,8,somebody\n"

@@ -74,7 +74,7 @@ def write_sac(folder: Path, sac: float, momentum: float, *ends: float) -> None:
     [
         (-500.0, "Helps. By the training score: Pendulum-v1 +50 % [+50 %, +50 %]"),
         (-1500.0, "Harms. By the training score: Pendulum-v1 −50 % [−50 %, −50 %]"),
-        (-1000.0, "No difference seen."),
+        (-1000.0, "Open."),
     ],
 )
 def test_a_return_below_zero_improves_towards_zero(

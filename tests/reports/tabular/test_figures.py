@@ -210,6 +210,17 @@ def test_the_papers_figure_is_drawn_as_printed_and_ours_by_j() -> None:
     assert figures.assumption_mean(Assumptions({})) is None
 
 
+def test_the_papers_figure_ends_at_its_200_restarts_and_one_beside_it_has_the_others() -> None:
+    more = synthetic.assumptions(300)
+    paper, further = figures.assumption_mean(more), figures.assumption_further(more)
+    assert paper is not None
+    assert further is not None
+    assert (paper.x[-1], further.x[-1]) == (200, 300)
+    for one, other in zip(paper.curves, further.curves, strict=True):
+        np.testing.assert_array_equal(one.values, other.values[:200])
+    assert figures.assumption_further(synthetic.assumptions(200)) is None
+
+
 def test_an_unknown_scheme_is_drawn_under_its_own_name() -> None:
     compare = synthetic.compare(10)
     extra = type(compare)(compare.iteration, {**compare.mean, "mine": compare.mean["sql"]}, {})

@@ -54,6 +54,11 @@ def test_words() -> None:
         "Not decided",
     ]
     assert Verdict("", "", np.bool_(True)).confirmed is True
+    limited = [Verdict("", "", c, affirmed="Holds", but="says nothing here") for c in (True, False)]
+    assert [(one.word, one.kind) for one in limited] == [
+        ("Holds, says nothing here", "but"),
+        ("Not confirmed, says nothing here", False),
+    ]
     assert [number(v) for v in (2.9e-7, 0.0, 123456.0, 3e8)] == [
         "2.90e-7",
         "0",
@@ -199,6 +204,23 @@ class TestAssumption:
         assert "without a statement" in found.about
         assert found.seen.count("j = ") == 3
 
+    def test_a_limit_that_only_more_restarts_show_is_said_in_the_verdict(
+        self, check: Assumptions
+    ) -> None:
+        """1/√N + 0.02: at N = 200 it looks centred, at N = 3,200 a third of what is left is not."""
+        n = np.arange(1.0, 3_201)
+        own = {j: {0: n**-0.5, 2: n**-0.5 + bias} for j, bias in ((10, 0.02), (20, 0.0))}
+        parts = {j: Assumption(n, mean, mean, {0: 0.0, 2: 0.0}) for j, mean in own.items()}
+        verdict = assumption_vanishes(Assumptions({PRINTED: parts}))
+        assert verdict.confirmed is True
+        assert verdict.word == "Confirmed, but not at N = 3,200"
+        slope = np.polyfit(np.log(n[:200]), np.log(own[10][2][:200]), 1)[0]
+        assert f"power of −0.50, {slope:.2f}".replace("-", "−") in verdict.seen
+        assert "With more restarts, from N = 1 to 3,200: for j = 10" in verdict.seen
+        centred = Assumptions({PRINTED: {20: parts[20]}})
+        assert assumption_vanishes(centred).word == "Confirmed"
+        assert "With more restarts" not in assumption_vanishes(check).seen
+
     def test_three_restarts_do_not_decide(self) -> None:
         few = synthetic.assumptions(3)
         assert assumption_vanishes(few).confirmed is None
@@ -234,13 +256,14 @@ def test_every_claim_quotes_the_paper_or_names_its_statement(
         assumption_vanishes(check),
         kernels_reduce_errors(check),
         verdicts.movi_bounds_hold(bounds),
+        verdicts.proposition_holds(bounds),
         verdicts.scheme_bounds_hold(bounds),
         verdicts.averaging_shrinks_bound(bounds),
         verdicts.constant_beta_leaves_error(bounds),
     ]
     for verdict in judged:
         assert re.search(r"Section \d|Theorem 1", verdict.claim), verdict.claim
-        assert "“" in verdict.claim or "Theorem 1" in verdict.claim, verdict.claim
+        assert re.search("“|(Theorem|Proposition) 1", verdict.claim), verdict.claim
 
 
 class TestBounds:
@@ -264,6 +287,25 @@ class TestBounds:
         verdict = verdicts.movi_bounds_hold(equal)
         assert verdict.confirmed is True
         assert "Theorem 1: holds at all 10,000 iterations, bound ≥ 1 × loss" in verdict.seen
+
+    def test_a_bound_above_what_any_policy_can_lose_says_nothing_and_is_told_apart(
+        self, bounds: Bounds
+    ) -> None:
+        """The limit is 20: Proposition 1 is above it to the end, the others fall below it."""
+        assert verdicts.movi_bounds_hold(bounds).word == "Holds"
+        above = verdicts.proposition_holds(bounds)
+        assert above is not None
+        assert above.word == "Holds, says nothing here"
+        least = bounds.columns["proposition_1"][-1] / 20
+        assert f"also ≥ {number(least)} × what any policy can lose" in above.seen
+        part = _with_columns(bounds, corollary_1=np.full(10_000, 21.0))
+        assert verdicts.movi_bounds_hold(part).word == "Holds"
+        assert "Corollary 1: holds at all 10,000 iterations" in verdicts.movi_bounds_hold(part).seen
+        assert verdicts.movi_bounds_hold(part).seen.count("says nothing here") == 1
+        unknown = verdicts.proposition_holds(_without(bounds, "loss_limit"))
+        assert unknown is not None
+        assert unknown.word == "Holds"
+        assert verdicts.proposition_holds(_without(bounds, "proposition_1")) is None
 
     def test_an_infinite_bound_holds(self, bounds: Bounds) -> None:
         infinite = _with_columns(bounds, corollary_1=np.full(10_000, np.inf))

@@ -7,6 +7,7 @@ the other one. The greedy score decides; the training score is told beside it.
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -28,12 +29,14 @@ BETAS = ("momentum-dqn β=0.1", "momentum-dqn β=0.5", "momentum-dqn β=0.9")
 HEURISTIC = "momentum-dqn (heuristic)"
 CONTRADICTED = "Contradicted"
 """By data that decide against a claim, as the plan has it; failing is only not confirmed."""
+LIMITED = "one protocol, its baseline diverges"
+"""What none of these verdicts is without (PLAN-2.md)."""
 WHERE = "judged here on MinAtar at 1,000,000 steps, by the area under the greedy curve"
 
 
 def verdicts(evidence: Evidence) -> tuple[Verdict, ...]:
     """The claims, in the plan's order."""
-    return (
+    said = (
         momentum_helps(evidence),
         does_not_improve(evidence, "deep-sql", "Deep SQL"),
         does_not_improve(evidence, "deep-dpp", "Deep DPP"),
@@ -41,6 +44,7 @@ def verdicts(evidence: Evidence) -> tuple[Verdict, ...]:
         slower_and_higher(evidence),
         heuristic_does_as_well(evidence),
     )
+    return tuple(replace(verdict, but=LIMITED) for verdict in said)
 
 
 def missing(contrast: Contrast) -> str:

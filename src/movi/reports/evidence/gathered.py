@@ -61,21 +61,10 @@ class Evidence:
     """Runs that have ended, by matrix."""
 
     @cached_property
-    def waiting(self) -> frozenset[str]:
-        """Names of the matrices whose runs do not count yet."""
-        return frozenset(
-            sweep.name
-            for sweep in self.plan.matrices
-            if sweep.name in self.plan.whole and self.ended.get(sweep.name, 0) < sweep.runs
-        )
-
-    @cached_property
     def seeds(self) -> dict[Group, dict[tuple[str, str], int]]:
-        """The number of planned seeds that count, by game and label."""
+        """The number of planned seeds, by game and label."""
         found: dict[Group, dict[tuple[str, str], int]] = {}
         for sweep in self.plan.matrices:
-            if sweep.name in self.waiting:
-                continue
             for cell in sweep.cells:
                 own = found.setdefault((suite_of(cell.env), cell.config.preset), {})
                 key = game_of(cell.env), cell.label
@@ -132,10 +121,9 @@ def gather(
     known, odd = [], []
     for run in runs:
         if run.sweep is not None and run.sweep.name in names and run.cell is not None:
-            known.append((run.sweep.name, run))
+            known.append(run)
         else:
             odd.append(f"{run.path}: of no matrix of the plan; left out")
-    ended = Counter(name for name, run in known if run.state in ENDED)
-    waiting = Evidence(plan, {}, ended).waiting
-    groups, problems = pooled_results([r for name, r in known if name not in waiting], reference)
+    ended = Counter(run.sweep.name for run in known if run.sweep and run.state in ENDED)
+    groups, problems = pooled_results(known, reference)
     return Evidence(plan, groups, ended), (*odd, *problems)

@@ -17,7 +17,6 @@ PLAN_FILE = "evidence.toml"
 class _PlanFile:
     title: str
     matrices: list[str]
-    whole: list[str]
     published: str
 
 
@@ -38,8 +37,6 @@ class Plan:
 
     title: str
     matrices: tuple[Sweep, ...]
-    whole: frozenset[str]
-    """Names of those whose runs count when all of them have ended, and not before."""
     published: tuple[PublishedScore, ...]
 
 
@@ -55,16 +52,8 @@ def read_plan(folder: Path) -> Plan:
     for name in (*given.matrices, given.published):
         if Path(name).name != name:
             raise UserError(f"{file}: {name!r}, expected the name of a file beside it")
-    for name in given.whole:
-        if name not in given.matrices:
-            raise UserError(f"{file}: whole: {name!r}, expected some of the matrices")
-    matrices = {name: read_sweep_file(folder / name) for name in given.matrices}
-    return Plan(
-        given.title,
-        tuple(matrices.values()),
-        frozenset(matrices[name].name for name in given.whole),
-        _published(folder / given.published),
-    )
+    matrices = tuple(read_sweep_file(folder / name) for name in given.matrices)
+    return Plan(given.title, matrices, _published(folder / given.published))
 
 
 def _published(file: Path) -> tuple[PublishedScore, ...]:

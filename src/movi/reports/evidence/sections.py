@@ -4,14 +4,11 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
-from movi.agents.registry import title_of
 from movi.reports.deep.references import Reference
 from movi.reports.deep.sections import section_of
 from movi.reports.drawing.figure import Figure
-from movi.reports.drawing.numbers import percent, short
 from movi.reports.evidence import figures
-from movi.reports.evidence.claims import SAME
-from movi.reports.evidence.findings import SAC, beside_published, everything
+from movi.reports.evidence.findings import SAC, everything
 from movi.reports.evidence.gathered import Evidence, gather
 from movi.reports.evidence.plan import PLAN_FILE, read_plan
 from movi.reports.sections import Entry, Loaded, PageTable, Section
@@ -21,7 +18,8 @@ INTRO = (
     "What is compared, by which score, and what counts as confirmed was fixed before the runs "
     "(PLAN.md). A game counts when every planned run has ended on it; a claim is decided when "
     "every planned run that it is about has ended. Intervals hold 95 % of a bootstrap that draws "
-    "runs again within each game. Training and greedy scores are never mixed."
+    "runs again within each game. Training and greedy scores are never mixed. The protocol by "
+    "which claims are judged has a baseline that diverges; PLAN-2.md has the deciding experiment."
 )
 
 
@@ -64,42 +62,17 @@ def _loaded(evidence: Evidence, directory: Path) -> Loaded:
     return Loaded(
         evidence,
         (directory / PLAN_FILE,),
-        tables=(
-            PageTable("Ours beside published", published_rows(evidence)),
-            PageTable("How far the matrices are", progress_rows(evidence)),
-        ),
+        tables=(PageTable("How far the matrices are", progress_rows(evidence)),),
         said=everything(evidence),
     )
 
 
 def progress_rows(evidence: Evidence) -> list[dict[str, str]]:
-    """How many runs of each matrix have ended, and whether they count."""
+    """How many runs of each matrix have ended."""
     return [
         {
             "matrix": sweep.name,
             "runs that have ended": f"{evidence.ended.get(sweep.name, 0)} of {sweep.runs}",
-            "counted": "when all have ended" if sweep.name in evidence.waiting else "yes",
         }
         for sweep in evidence.plan.matrices
     ]
-
-
-def published_rows(evidence: Evidence) -> list[dict[str, str]]:
-    """Our scores at the ends of runs beside the published ones, as text."""
-    rows = []
-    for row in beside_published(evidence):
-        said = f"not decided yet, {row.ended} of {row.planned} runs"
-        if row.difference is not None:
-            said = "the same" if abs(row.difference) <= SAME else "not the same"
-        rows.append(
-            {
-                "game": row.game,
-                "algorithm": title_of(row.label),
-                "ours": "" if row.ours is None else f"{short(row.ours)} ± {short(row.deviation)}",
-                "published": short(row.published),
-                "difference": "" if row.difference is None else percent(row.difference),
-                "within ±25 %": said,
-                "source": row.source,
-            }
-        )
-    return rows

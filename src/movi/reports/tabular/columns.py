@@ -23,16 +23,17 @@ class Bound:
     """How the bound is drawn among the bounds of its own scheme."""
 
 
+PROPOSITION = "Proposition 1"
 _GREEN, _PURPLE = (
     Style("Theorem 1, sup", GREEN, (7, 3)),
     Style("sup-norm form", PURPLE, (9, 3, 2, 3)),
 )
-_AMBER, _RED = Style("Corollary 1, L1", AMBER, (2, 2)), Style("Proposition 1", VERMILLION, (12, 4))
+_AMBER, _RED = Style("Corollary 1, L1", AMBER, (2, 2)), Style(PROPOSITION, VERMILLION, (12, 4))
 BOUNDS = (
     Bound("movi", "loss_sup", "theorem_1_sup", "Theorem 1", _GREEN),
     Bound("movi", "loss_sup", "supremum", "the sup-norm bound", _PURPLE),
     Bound("movi", "loss_l1", "corollary_1", "Corollary 1", _AMBER),
-    Bound("movi", "loss_sup", "proposition_1", "Proposition 1", _RED),
+    Bound("movi", "loss_sup", "proposition_1", PROPOSITION, _RED),
     Bound("avi", "avi_loss_sup", "avi_bound", "the AVI bound", SCHEMES["avi"]),
     Bound("sql", "sql_loss_sup", "sql_bound", "the SQL/DPP bound", SCHEMES["sql"]),
     Bound("dpp", "dpp_loss_sup", "dpp_bound", "the SQL/DPP bound", SCHEMES["dpp"]),
@@ -61,6 +62,9 @@ AVI_LOSS = "avi_loss_sup"
 
 CONSTANT_BETA_PREFIX = "constant_beta_loss_"
 """What precedes β in the name of the column with the loss of MoVI with that constant β."""
+
+LOSS_LIMIT = "loss_limit"
+"""What no policy's loss exceeds."""
 
 HOLDS_SUFFIX = "_holds"
 """What follows a bound's name in the column that says in which share of the MDPs it held."""

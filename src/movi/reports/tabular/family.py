@@ -17,7 +17,7 @@ from movi.reports.drawing.styles import INK, MUTED, SCHEMES, Style, cycled
 from movi.reports.tabular.figures import over_k
 from movi.reports.tabular.tables import Family, Measured, Member
 from movi.reports.tabular.verdicts import FALLING, HIGH, SHORTEST, early_in, late_in
-from movi.reports.verdict import Finding, Verdict
+from movi.reports.verdict import HOLDS, Finding, Verdict
 
 PAPER = "“Leverage the Average”, Section 4"
 LONG = 4
@@ -187,7 +187,7 @@ def _holding(claim: str, members: dict[Member, Measured], other: str) -> Verdict
             f"It holds for all {len(members)} pairs of weights, on every MDP, at every iteration "
             f"that was kept; mean bounds are at least {number(tight)} × the mean losses."
         )
-    return Verdict(claim, f"{seen} {other}".strip(), not broken)
+    return Verdict(claim, f"{seen} {other}".strip(), not broken, affirmed=HOLDS)
 
 
 def theorem_1_holds(data: Family) -> Verdict:

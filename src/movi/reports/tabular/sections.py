@@ -45,14 +45,18 @@ def _load_assumption(directory: Path) -> Loaded | None:
 
 def _assumption_table(data: Assumptions) -> PageTable:
     names = {PRINTED: "as printed", ASSUMED: "as assumed", ONE_MORE: "as assumed, one kernel more"}
-    last = max((part.n[-1] for own in data.parts.values() for part in own.values()), default=0)
+    parts = [part for own in data.parts.values() for part in own.values()]
+    ends = sorted({part.n[-1] for part in parts})
     rows: list[dict[str, str | int | Path]] = [
         {
             "reading": name,
             "j": f"{j:,}",
             "l": steps,
             "ε̄ at N = 1": number(curve[0]),
-            f"at N = {last:,.0f}": number(curve[-1]),
+            **{
+                f"at N = {n:,.0f}": number(curve[part.n == n][0]) if n in part.n else ""
+                for n in ends
+            },
             "proven to be 0 on": f"{100 * part.proven[steps]:.0f} %",
         }
         for product, name in names.items()
@@ -122,6 +126,7 @@ SECTIONS: tuple[Section, ...] = (
                 figures.assumption_mean,
                 (assumption.assumption_vanishes, assumption.kernels_reduce_errors),
             ),
+            Entry(figures.assumption_further),
             Entry(figures.assumption_std, (assumption.assumption_spread,)),
             Entry(figures.assumption_assumed, (assumption.as_assumed,)),
             Entry(figures.assumption_one_more, (assumption.one_more_kernel,)),
@@ -138,7 +143,7 @@ SECTIONS: tuple[Section, ...] = (
         file="bounds",
         load=csv_loader("bounds", read_bounds),
         entries=(
-            Entry(figures.bounds, (verdicts.movi_bounds_hold,)),
+            Entry(figures.bounds, (verdicts.movi_bounds_hold, verdicts.proposition_holds)),
             Entry(
                 figures.bounds_schemes,
                 (verdicts.averaging_shrinks_bound, verdicts.scheme_bounds_hold),

@@ -7,7 +7,7 @@ import csv
 import io
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -24,6 +24,8 @@ ASSUMED = ("assumed", "j+1")
 """The check as Assumption 1 has it: iteration j itself is repeated."""
 ONE_MORE = ("assumed", "j")
 """The same with P_{π_j} as well: P_{j+l:j} ε_j."""
+PAPER_N = 200
+"""The largest number of restarts N in the paper's figure."""
 
 
 @dataclass(frozen=True)
@@ -55,6 +57,12 @@ class Assumption:
     proven: Mapping[int, float]
     """The share of MDPs on which what is estimated is proven to be zero."""
 
+    def upto(self, largest: int) -> "Assumption":
+        """The same without what has more restarts."""
+        rows = self.n <= largest
+        mean, std = ({k: c[rows] for k, c in own.items()} for own in (self.mean, self.std))
+        return replace(self, n=self.n[rows], mean=mean, std=std)
+
 
 @dataclass(frozen=True)
 class Assumptions:
@@ -65,6 +73,16 @@ class Assumptions:
     def of(self, product: tuple[str, str]) -> Mapping[int, Assumption]:
         """By j; nothing if the file does not have it."""
         return self.parts.get(product, {})
+
+    @property
+    def paper(self) -> Mapping[int, Assumption]:
+        """As printed, up to the paper's number of restarts."""
+        return {j: part.upto(PAPER_N) for j, part in self.of(PRINTED).items()}
+
+    @property
+    def further(self) -> Mapping[int, Assumption]:
+        """As printed, where there are more restarts than the paper has."""
+        return {j: part for j, part in self.of(PRINTED).items() if part.n[-1] > PAPER_N}
 
 
 @dataclass(frozen=True)
