@@ -119,7 +119,8 @@ def _absorbing(mdp: FiniteMDP) -> np.ndarray:
 def _proper_policy(mdp: FiniteMDP, absorbing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A policy that is absorbed with probability 1 from every state where one is; which those are.
 
-    The largest set from which some action stays in the set and comes nearer to absorption.
+    The largest set from which some action stays in the set and comes nearer to absorption; of such
+    actions the likeliest to come nearer, or absorption may take more steps than float64 can count.
     """
     inside = np.ones(mdp.states, bool)
     absent = np.isneginf(mdp.rewards)
@@ -127,11 +128,11 @@ def _proper_policy(mdp: FiniteMDP, absorbing: np.ndarray) -> tuple[np.ndarray, n
         safe = ((mdp.probabilities == 0) | inside[mdp.successors]).all(-1) & ~absent
         reached, policy = absorbing.copy(), np.zeros(mdp.states, np.int64)
         while True:
-            nearer = safe & ((mdp.probabilities > 0) & reached[mdp.successors]).any(-1)
-            new = (mdp.best(nearer.astype(float)) > 0) & ~reached
+            nearer = np.where(safe, (mdp.probabilities * reached[mdp.successors]).sum(-1), 0.0)
+            new = (mdp.best(nearer) > 0) & ~reached
             if not new.any():
                 break
-            policy = np.where(new, mdp.greedy(nearer.astype(float)), policy)
+            policy = np.where(new, mdp.greedy(nearer), policy)
             reached |= new
         if (reached == inside).all():
             unreached = mdp.greedy(np.where(absent, -np.inf, 0.0))
