@@ -35,9 +35,16 @@ def read_npz(path: Path) -> Arrays:
     return read_arrays(path, FIELDS, OPTIONAL)
 
 
+def npz_to_write(path: str | os.PathLike[str]) -> Path:
+    """The file that a user's path means, which does not say that it is another than an ``.npz``."""
+    if Path(path).suffix not in ("", ".npz"):
+        raise UserError(f"out: {path}, expected a name that ends in .npz")
+    return file_to_write(path)
+
+
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays aside, then rename, so that a reader never sees half a file."""
-    path = file_to_write(path)
+    path = npz_to_write(path)
     with writing(path), written_aside(path) as file:
         named: Any = dict(arrays)
         np.savez(file, **named)
