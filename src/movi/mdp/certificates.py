@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 
 from movi.arrays import AnyArray
-from movi.errors import ToleranceMissed, UserError
+from movi.errors import ToleranceMissed, UserError, of_type
 from movi.mdp.checks import row_rounding
 
 NEAR = 4.0  # a bound within this many times the floor is as good as float64 gets
@@ -95,7 +95,7 @@ def aim(tolerance: float | None, default: float) -> Aim:
 
 def check_tolerance(tolerance: float) -> None:
     """A tolerance is a positive number."""
-    if not 0 < tolerance < np.inf:
+    if not 0 < of_type("tolerance", tolerance, float) < np.inf:
         raise UserError(f"tolerance: {tolerance}, expected a positive number")
 
 

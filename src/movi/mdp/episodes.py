@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from movi.errors import UserError, check_count, check_fraction, check_seed
+from movi.errors import UserError, check_count, check_fraction, check_seed, door
 from movi.mdp.certificates import backup_rounding
-from movi.mdp.checks import require_single
+from movi.mdp.checks import check_shape, floats, require_single
 from movi.mdp.exact import checked_policies
 from movi.mdp.methods import largest_reward
 from movi.mdp.model import FiniteMDP
@@ -22,6 +22,7 @@ class HorizonSolution(NamedTuple):
     """[H, S]; what to do at step t."""
 
 
+@door
 def finite_horizon(
     mdp: FiniteMDP, horizon: int, *, final: Any = None, discount: float | None = None
 ) -> HorizonSolution:
@@ -41,7 +42,7 @@ def finite_horizon(
     require(f"{horizon:,} steps of {mdp.states:,} states", memory=12 * (horizon + 1) * mdp.states)
     v = np.zeros((horizon + 1, mdp.states))
     if final is not None:
-        values = np.asarray(final, np.float64)
+        values = floats("final", final)
         if values.shape != (mdp.states,) or not np.isfinite(values).all():
             raise UserError(f"final: shape {values.shape}, expected {mdp.states} finite numbers")
         v[-1] = values
@@ -67,6 +68,7 @@ class TotalReward(NamedTuple):
     """Whether the bound is within the tolerance."""
 
 
+@door
 def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
     """γ = 1: the best expected sum of rewards until a state that is never left and pays nothing.
 
@@ -183,6 +185,7 @@ class Rollouts(NamedTuple):
     """The return of each episode, [N]."""
 
 
+@door
 def simulate(
     mdp: FiniteMDP,
     policy: Any,
@@ -202,6 +205,8 @@ def simulate(
     policy = checked_policies(mdp, policy, 1)
     if start is not None and not 0 <= start < mdp.states:
         raise UserError(f"start: {start}, expected a state in 0..{mdp.states - 1}")
+    if v is not None:
+        check_shape("v", v := floats("v", v), (mdp.states,))
     discount = float(mdp.discount)
     steps = 1 if discount == 0 else min(int(np.ceil(np.log(1e-3) / np.log(discount))), 1_000_000)
     rng = np.random.default_rng(seed)

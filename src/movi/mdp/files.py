@@ -54,9 +54,9 @@ def read_arrays(
     path: str | os.PathLike[str], names: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> dict[str, np.ndarray]:
     """The named arrays of an ``.npz``; nothing in the file can execute or claim memory by lying."""
-    if Path(path).exists() and not Path(path).is_file():
-        raise UserError(f"{path}: not a file, expected an .npz")
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise UserError(f"{path}: not a file, expected an .npz")
         with zipfile.ZipFile(path) as archive:
             members = {info.filename: info for info in archive.infolist()}
             missing = [name for name in names if f"{name}.npy" not in members]

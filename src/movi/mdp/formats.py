@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, door
 from movi.mdp.checks import floats
 from movi.mdp.files import read_npz, save_npz
 from movi.mdp.model import FiniteMDP, adopted
@@ -26,6 +26,7 @@ WRITERS: dict[str, Callable[[FiniteMDP, Path], Any]] = {
 }
 
 
+@door
 def load_mdp(
     path: str | os.PathLike[str],
     *,
@@ -62,6 +63,7 @@ def load_mdp(
         raise UserError(f"{path}: {error}") from None
 
 
+@door
 def save_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
     """Write an MDP in the format of the path's suffix; as ``.npz`` if that is no known one."""
     WRITERS.get(Path(path).suffix, save_npz)(mdp, Path(path))

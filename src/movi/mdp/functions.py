@@ -76,7 +76,7 @@ class FunctionMDP:
     def __repr__(self) -> str:
         return (
             f"FunctionMDP({self.states} states, {self.actions} actions, "
-            f"{self.branching} successors, discount {self.discount:g})"
+            f"{self.branching} successors, discount {self.discount:g}, not stored)"
         )
 
     @property
