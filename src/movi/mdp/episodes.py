@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from movi.errors import UserError, check_count, check_fraction, check_seed, door
-from movi.mdp.certificates import backup_rounding
+from movi.mdp.certificates import rounding
 from movi.mdp.checks import check_shape, floats, require_single
 from movi.mdp.exact import checked_policies
 from movi.mdp.methods import largest_reward
@@ -103,10 +103,13 @@ def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
     steps = np.where(proper, 0.0, np.inf)
     steps[where] = _solved(mdp, policy, where, np.ones(mdp.states))
     largest, longest = float(np.abs(v[where]).max(initial=0.0)), float(steps[where].max(initial=0))
-    rounding = backup_rounding(mdp.branching) * (largest_reward(mdp) + largest)
-    off = float(np.abs(mdp.chosen(q, policy)[where] - v[where]).max(initial=0.0)) + rounding
-    gain_left = max(float(gain.max(initial=0.0)), 0.0) + rounding
-    bound = off * longest + gain_left * (largest + off * longest) / cost
+    slack = rounding(mdp) * (largest_reward(mdp) + largest)
+    off = float(np.abs(mdp.chosen(q, policy)[where] - v[where]).max(initial=0.0)) + slack
+    gain_left = max(float(gain.max(initial=0.0)), 0.0) + slack
+    most = (largest + off * longest) / cost  # steps of the best policy
+    bound = off * longest + gain_left * most
+    if 2 * mdp.missed * max(longest, most) > 1:
+        bound = float("inf")
     return TotalReward(v, policy.astype(np.int32), bound, steps, bound <= tolerance)
 
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from movi.errors import ToleranceMissed, UserError, door
-from movi.mdp.certificates import NEAR, Aim, aim, bracket, require, sweeps_needed
+from movi.mdp.certificates import NEAR, Aim, aim, bracket, require, rounding, sweeps_needed
 from movi.mdp.checks import check_shape, floats, numbers, require_single
 from movi.mdp.evaluation import evaluate
 from movi.mdp.methods import DIRECT, Method, actions_of, optimal
@@ -174,7 +174,7 @@ def _resolvents(
         backed_up = flat + (rows @ w[..., None])[..., 0]  # one product per policy
         d = np.take_along_axis(backed_up, place[some], 1) - w
         size = np.where(np.isneginf(flat), 0.0, np.abs(flat)).max(1)
-        found = bracket(w, d, size, float(mdp.discount), mdp.branching, np)
+        found = bracket(w, d, size, float(mdp.discount), rounding(mdp), np)
         z[some] = (backed_up + found.shift[:, None]).reshape(x[some].shape)
         bound[some], floor[some] = found.bound, found.floor
     return z, bound, floor
@@ -263,7 +263,7 @@ def occupancy(
     following = mdp.chosen(mdp.successors, policy), mdp.chosen(mdp.probabilities, policy)
     most = int(np.max(np.bincount(mdp.successors[mdp.probabilities > 0])))  # terms of one sum
     # ‖(I − γ P_πᵀ)⁻¹‖₁ = 1/(1 − γ), and d has that factor taken out: the residual is the error.
-    floor = (most + 6) * 2.0**-52 / (1 - discount)
+    floor = ((most + 6) * 2.0**-52 + 2 * mdp.missed) / (1 - discount)
 
     def bound(x: np.ndarray) -> float:
         residual = entering + discount * _pushed(mdp, x, *following) - x

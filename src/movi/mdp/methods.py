@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from movi.mdp.certificates import NEAR, Aim, backup_rounding, bracket, sweeps_needed
+from movi.mdp.certificates import NEAR, Aim, bracket, rounding, sweeps_needed
 from movi.mdp.evaluation import close_by, distances, evaluate
 from movi.mdp.model import FiniteMDP
 
@@ -138,7 +138,7 @@ def _howard(run: _Run) -> None:
     """
     mdp, discount = run.mdp, float(run.mdp.discount)
     kernel = mdp.dense() if mdp.states <= DIRECT else None
-    size, unit = largest_reward(mdp), backup_rounding(mdp.branching)
+    size, unit = largest_reward(mdp), rounding(mdp)
     policy, v = mdp.greedy(mdp.rewards), np.zeros(mdp.states)
     for _ in range(_EVALUATIONS if kernel is None else 10_000):
         run.evaluations += 1
@@ -285,7 +285,7 @@ def numpy_sweeps(mdp: FiniteMDP, v: np.ndarray, wanted: Aim, many: int, partial:
     while True:
         q = backed_up(mdp, v)
         top = mdp.best(q)
-        found = bracket(v, top - v, size, discount, mdp.branching)
+        found = bracket(v, top - v, size, discount, rounding(mdp))
         if made >= many or found.bound <= wanted.goal(found.floor):
             q = q + found.shift
             index = mdp.index(mdp.greedy(q))

@@ -17,7 +17,7 @@ from jax import Array
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from movi.errors import UserError
-from movi.mdp.certificates import Aim, bracket
+from movi.mdp.certificates import Aim, bracket, rounding
 from movi.mdp.methods import PATIENCE, State, backed_up, largest_reward
 from movi.mdp.model import FiniteMDP
 from movi.mdp.operators import expected, table_jit
@@ -53,7 +53,7 @@ def sharded_value_iteration(
             "JAX_NUM_CPU_DEVICES=N"
         )
     mdp = mdp.padded()
-    size = largest_reward(mdp)
+    size, unit = largest_reward(mdp), rounding(mdp)
     with jax.enable_x64(True):
         mesh = Mesh(np.array(found[:count]), (AXIS,))
         rows = NamedSharding(mesh, PartitionSpec(AXIS))
@@ -71,7 +71,7 @@ def sharded_value_iteration(
             [shared(x) for x in (mdp.successors, mdp.probabilities, mdp.rewards)],
             wanted,
             float(mdp.discount),
-            size,
+            (size, unit),
             most,
             mesh=mesh,
             states=mdp.states,
@@ -80,7 +80,7 @@ def sharded_value_iteration(
         index = jax.jit(lambda x: x, out_shardings=whole)(index)
         last, policy = np.asarray(v), np.asarray(index)[: mdp.states]
         q = backed_up(mdp, last)
-        again = bracket(last, q.max(-1) - last, size, float(mdp.discount), mdp.branching)
+        again = bracket(last, q.max(-1) - last, size, float(mdp.discount), unit)
         return State(last, q + again.shift, policy, float(again.bound), float(floor), int(made))
 
 
@@ -88,21 +88,21 @@ def _iterate(
     model: list[Array],
     wanted: Aim,
     discount: float,
-    size: float,
+    sizes: tuple[float, float],
     most: int,
     *,
     mesh: Mesh,
     states: int,
 ) -> tuple[Array, Array, Array, Array]:
     """Until the goal: v [S] (everywhere), the greedy policy (distributed), the floor, sweeps."""
-    branching = model[0].shape[-1]
+    size, unit = sizes
     everywhere, rows = PartitionSpec(), PartitionSpec(AXIS)
 
     def on_one(successors: Array, probabilities: Array, rewards: Array) -> Any:
         def carried(v: Array, n: Array) -> Any:
             q = rewards + discount * expected(successors, probabilities, v)
             new = jax.lax.all_gather(jnp.max(q, -1), AXIS, tiled=True)[:states]
-            found = bracket(v, new - v, size, discount, branching, jnp)
+            found = bracket(v, new - v, size, discount, unit, jnp)
             return v, new, found.bound, found.floor, n
 
         def unfinished(carry: Any) -> Array:

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from movi.errors import UserError, door
-from movi.mdp.certificates import Aim, bracket, check_tolerance
+from movi.mdp.certificates import Aim, bracket, check_tolerance, rounding
 from movi.mdp.checks import require_single
 from movi.mdp.methods import Found, Method, actions_of, largest_reward, optimal
 from movi.mdp.model import FiniteMDP
@@ -155,8 +155,9 @@ def rounding_floor(mdp: FiniteMDP) -> float:
     As `certificates.bracket` from v = 0: ‖v*‖ is at least the nearer of the ends
     min_s max_a r / (1 − γ) and max_s max_a r / (1 − γ).
     """
+    require_single(mdp)
     best, size = mdp.best(mdp.rewards), largest_reward(mdp)
-    found = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), mdp.branching)
+    found = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), rounding(mdp))
     return float(found.floor)
 
 
