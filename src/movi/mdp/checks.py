@@ -6,6 +6,7 @@ the L pairs (s, a), those of state s in ``offsets[s]..offsets[s + 1]``, with the
 ``choices``.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -185,7 +186,11 @@ def expected_rewards(
         return rewards
     if rewards.shape[-1] == states:
         check_successors(successors, states, lambda row: _place(np.unravel_index(row, pairs)))
-        rewards = np.take_along_axis(rewards, successors.astype(np.int64), -1)
+        by_state = np.take_along_axis(rewards, successors.astype(np.int64), -1)
+        if by_state.shape == rewards.shape and ((by_state != rewards) & (probabilities > 0)).any():
+            line = f"rewards: {states} states and as many successors, taken as R[s, a, s']"
+            warnings.warn(line, stacklevel=5)
+        rewards = by_state
     elif rewards.shape[-1] != successors.shape[-1]:
         return rewards
     return expectation(probabilities, rewards)
@@ -215,6 +220,8 @@ def require_batch(mdps: Any) -> int:
 
 def numbers(name: str, value: Any) -> np.ndarray:
     """The value as an array."""
+    if np.ma.is_masked(value):
+        raise UserError(f"{name}: a masked array, expected all of it; `available` masks actions")
     try:
         return np.asarray(value)
     except ValueError:

@@ -240,7 +240,7 @@ class FiniteMDP:
     def from_sparse(
         cls, kernels: Sequence[Any], rewards: Any, discount: float, **more: Any
     ) -> FiniteMDP:
-        """From one scipy sparse matrix [S, S] per action and rewards [S], [S, A], or such matrices.
+        """From a matrix [S, S] per action, sparse or dense, and rewards [S], [S, A] or R[a][s, s'].
 
         Where a mask ``available`` or a reward of −inf says that a state does not have an action,
         the matrix's row may be empty.
