@@ -13,7 +13,7 @@ import movi
 from movi.envs.interface import Environment
 from movi.envs.make import make_environment
 from movi.errors import door, fits, in_words
-from movi.mdp import finite_horizon, resolvent, simulate, weighted_norm
+from movi.mdp import FiniteMDP, finite_horizon, resolvent, simulate, weighted_norm
 from movi.mdp.families import Maze
 from movi.planning import scheme
 from movi.planning.options import MVIOptions
@@ -55,6 +55,8 @@ NAN = float("nan")
         (lambda: resolvent(MDP, 5, 5), "policies: shape () of int64, expected"),
         (lambda: finite_horizon(MDP, 3, final="x"), "final: dtype <U1, expected numbers"),
         (lambda: simulate(MDP, [0] * 5, v=[1.0]), "v: shape (1,), expected (5,)"),
+        (lambda: FiniteMDP.from_sparse(None, 1, 0.5), "kernels: None, expected a list"),
+        (lambda: FiniteMDP.from_sparse([5], 1, 0.5), "kernels: 5, expected a matrix of numbers"),
         (lambda: Config("dqn", "CartPole-v1", hidden=64), "hidden: 64, expected a list"),
         (lambda: Config("dqn", 5), "env: 5, expected a text"),
         (lambda: Config("dqn", "CartPole-v1", preset=[]), "preset: [], expected a text"),
