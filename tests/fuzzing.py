@@ -13,16 +13,27 @@ import shutil
 import struct
 import sys
 import time
+import warnings
 import zipfile
 from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import fields
 from pathlib import Path
 
+import gymnasium as gym
 import numpy as np
+import scipy.sparse as sparse
 
+import movi
 from movi.agents.registry import known, names
 from movi.cli import COMMANDS, main
-from movi.errors import UserError
+from movi.errors import ToleranceMissed, UserError
+from movi.mdp import Optimum
+from movi.mdp.checks import FIELDS
+from movi.planning import Solution
+from movi.planning.options import SCHEMES
+from movi.schedules import Constant, Epsilon, Smoothing
+from movi.targets import AVI
+from tests.oracles import optimal_q
 
 ODD = [
     None,
@@ -433,3 +444,234 @@ def command_line(rng) -> list[str]:
 def generator(kind: str, seed: int, number: int) -> random.Random:
     """That of a case."""
     return random.Random(f"{kind} {seed} {number}")
+
+
+# Calls from Python ----------------------------------------------------------------------------
+
+
+CARTPOLE = movi.Config("dqn", "CartPole-v1", steps=100, iteration_steps=50, hidden=(4,))
+SINGLE = movi.garnet(5, 2, 2, discount=0.5)
+SOLVED = movi.solve(SINGLE)
+ONES = np.ones((5, 2))
+KERNEL = SINGLE.dense()
+PAIRS = ([0, 0, 1], [0, 1, 0], [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], [1.0, 2.0, 3.0])
+CALLS = {
+    "FiniteMDP": (
+        movi.FiniteMDP,
+        {
+            **{name: getattr(SINGLE, name) for name in FIELDS},
+            **dict.fromkeys(["available", "offsets", "choices", "state_names", "action_names"]),
+            "minimise": False,
+        },
+    ),
+    "from_dense": (
+        movi.FiniteMDP.from_dense,
+        {"kernel": KERNEL, "rewards": ONES, "discount": 0.5, "axes": "SA", "available": None},
+    ),
+    "from_sparse": (
+        movi.FiniteMDP.from_sparse,
+        {"kernels": list(KERNEL.swapaxes(0, 1)), "rewards": ONES, "discount": 0.5},
+    ),
+    "from_pairs": (
+        movi.FiniteMDP.from_pairs,
+        {**dict(zip(["states", "actions", "kernel", "rewards"], PAIRS)), "discount": 0.5},
+    ),
+    "from_gymnasium": (
+        movi.FiniteMDP.from_gymnasium,
+        {"environment": {0: {0: [(1.0, 0, 1.0, True)]}}, "discount": 0.5, "axes": None},
+    ),
+    "from_function": (
+        movi.FiniteMDP.from_function,
+        {
+            "states": 3,
+            "actions": 2,
+            "successors": lambda s, a: (s[:, None], np.ones((len(s), 1)), 1.0 * a),
+            "discount": 0.5,
+            "store": True,
+            "vectorised": True,
+        },
+    ),
+    "garnet": (
+        movi.garnet,
+        {"states": 5, "actions": 2, "branching": 2, "discount": 0.5, "seed": 0, "count": None},
+    ),
+    "load_mdp": (movi.load_mdp, {"path": "g.npz", "discount": None, "minimise": False}),
+    "save_mdp": (movi.save_mdp, {"mdp": SINGLE, "path": "out/g.npz"}),
+    "optimum": (movi.optimum, {"mdp": SINGLE, "tolerance": None, "method": "auto"}),
+    "policy_values": (
+        movi.policy_values,
+        {"mdp": SINGLE, "policies": np.zeros(5, int), "tolerance": None},
+    ),
+    "resolvent": (
+        movi.mdp.resolvent,
+        {"mdp": SINGLE, "policies": np.zeros((1, 5), int), "x": ONES[None], "tolerance": None},
+    ),
+    "occupancy": (
+        movi.mdp.occupancy,
+        {"mdp": SINGLE, "policy": np.zeros(5, int), "mu": ONES / 10, "tolerance": None},
+    ),
+    "weighted_norm": (movi.mdp.weighted_norm, {"x": ONES, "p": 1.0, "mu": None}),
+    "finite_horizon": (
+        movi.mdp.finite_horizon,
+        {"mdp": SINGLE, "horizon": 3, "final": None, "discount": None},
+    ),
+    "total_reward": (
+        movi.mdp.total_reward,
+        {"mdp": movi.mdp.families.Maze(size=3).mdp(), "tolerance": 1e-6},
+    ),
+    "simulate": (
+        movi.mdp.simulate,
+        {
+            "mdp": SINGLE,
+            "policy": np.zeros(5, int),
+            "episodes": 3,
+            "start": None,
+            "seed": 0,
+            "v": None,
+        },
+    ),
+    "solve": (
+        movi.solve,
+        {
+            "mdp": SINGLE,
+            "scheme": None,
+            "method": "auto",
+            "sampled": False,
+            "samples": 1,
+            "iterations": None,
+            "tolerance": None,
+            "seed": 0,
+            "beta": None,
+            "progress": False,
+        },
+    ),
+    "solve by a scheme": (
+        movi.solve,
+        {"mdp": SINGLE, "scheme": "movi", "iterations": 3, "seed": 0, "sampled": False},
+    ),
+    "at": (SOLVED.at, {"state": 0}),
+    "action": (SOLVED.action, {"state": 0}),
+    "policy_value": (movi.policy_value, {"mdp": SINGLE, "solution": SOLVED}),
+    "rounding_floor": (movi.planning.rounding_floor, {"mdp": SINGLE}),
+    "scheme": (movi.planning.scheme, {"which": "movi", "beta": None}),
+    "compare": (
+        movi.compare,
+        {
+            "mdps": movi.garnet(5, 2, 2, count=2),
+            "schemes": ("avi", "movi"),
+            "iterations": 3,
+            "seed": 0,
+            "samples": 1,
+            "beta": None,
+            "chunk": None,
+            "progress": False,
+        },
+    ),
+    "momentum": (
+        movi.momentum,
+        {"algorithm": AVI, "name": None, "h_target": "sample", "h_value": "same"},
+    ),
+    "Algorithm": (
+        movi.Algorithm,
+        {"name": "own", "targets": dict(AVI.targets), "preference": "q", "lags": 1, "kinds": {}},
+    ),
+    "register": (movi.register, {"name": "own", "algorithm": AVI}),
+    "Averaging": (
+        movi.Averaging,
+        {"beta_schedule": "constant", "kappa": None, "beta": 0.5},
+    ),
+    "load": (movi.load, {"path": "agent.safetensors", "network": None, "trust": (), "best": False}),
+    "Config": (
+        movi.Config,
+        {own.name: getattr(CARTPOLE, own.name) for own in fields(CARTPOLE)},
+    ),
+    "train": (
+        movi.train,
+        {
+            "config": CARTPOLE,
+            "out": None,
+            **dict.fromkeys(["algorithm", "environment", "make_environment", "network"]),
+            **dict.fromkeys(["optimiser", "replay", "watcher"]),
+            "trust": (),
+        },
+    ),
+    "sweep": (
+        movi.sweep,
+        {"matrix": "mine.toml", "out": "out/sweep", "scale": None, "workers": None, "trust": ()},
+    ),
+    **{
+        kind.__name__: (kind, {own.name: own.default for own in fields(kind)})
+        for kind in (*SCHEMES.values(), Constant, Smoothing, Epsilon)
+        if fields(kind)
+    },
+    **{
+        f"mdp of {name}": (
+            lambda kind=kind, **given: kind(**given).mdp(),
+            {own.name: own.default for own in fields(kind)} | {"size": 5},
+        )
+        for name, kind in movi.mdp.families.FAMILIES.items()
+    },
+}
+"""Every public function and constructor by a name, and arguments that are right."""
+STRANGE = [  # but no functions: what a user's own raises is its own
+    *ODD,
+    b"ab",
+    1j,
+    object(),
+    range(3),
+    {1, 2},
+    Path("nothing.npz"),
+    np.float32(0.5),
+    np.int64(3),
+    np.array(3),
+    np.zeros((0, 2)),
+    np.full((5, 2), np.nan),
+    np.array(["a", "b"]),
+    np.array([None, 1]),
+    np.ones((5, 2, 5)),
+    np.zeros(5, int),
+    np.full(5, 7),
+    np.ma.masked_equal(np.ones((5, 2)), 1),
+    sparse.eye_array(5).tocsr(),
+    [sparse.eye_array(5).tocsr()] * 2,
+    SINGLE,
+    movi.garnet(5, 2, 2, count=2),
+    SOLVED,
+    AVI,
+    CARTPOLE,
+    gym.make("CartPole-v1"),
+    np.random.default_rng(0),
+]
+
+
+def python_call(rng) -> tuple[str, dict]:
+    """A public function by its name, and arguments for it of which some are wrong."""
+    name = rng.choice(list(CALLS))
+    given = dict(CALLS[name][1])
+    for _ in range(rng.choice([1, 1, 1, 2, 3])):
+        value = rng.choice(STRANGE)
+        if rng.random() < 0.2:
+            value = rng.choice([[value], [value, value], {"q": value}, (value, 1)])
+        given[rng.choice(list(given))] = value
+    return name, given
+
+
+def answered(name: str, given: dict) -> str:
+    """Makes a call: "refused" in one line, "missed" or "taken"; any other end is an error."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = CALLS[name][0](**given)
+    except UserError as error:
+        line = str(error)
+        assert line.isprintable(), line
+        assert 0 < len(line) <= 290, line
+        return "refused"
+    except ToleranceMissed:
+        return "missed"
+    if name == "Config":
+        assert movi.Config.from_json(found.to_json()).to_json() == found.to_json()
+    mdp = given.get("mdp")
+    if isinstance(found, Solution | Optimum) and mdp.batch is None and not getattr(found, "tau", 0):
+        assert np.abs(found.q - optimal_q(mdp.padded())).max() <= found.bound + 1e-12
+    return "taken"

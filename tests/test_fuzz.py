@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import movi
+from movi.agents import registry
 from movi.agents.agent import encoded as agent_file
 from movi.files import file_to_write
 from movi.runs.config import Config
@@ -287,6 +288,39 @@ def test_more_than_twenty_thousand_of_them(place, kind, record_property):
     fuzz(place, kind, 1, count, counted)
     record_property("cases", count)
     print(f"{kind}: {count} cases, {counted[kind, True]} refused, {counted[kind, False]} taken")
+
+
+@pytest.fixture
+def calls(place, monkeypatch):
+    """Makes so many calls from Python; how they ended. No run begins."""
+    monkeypatch.setattr("movi.training.train._train", lambda *given: [None])
+    monkeypatch.setattr("movi.sweeps.drive.run_sweep", lambda *given, **more: [])
+    monkeypatch.setattr("movi.agents.registry._REGISTERED", dict(registry._REGISTERED))
+
+    def made(seed, count):
+        counted = Counter()
+        for number in range(count):
+            name, given = fuzzing.python_call(generator("python", seed, number))
+            try:
+                counted[name, fuzzing.answered(name, given)] += 1
+            except Exception as error:
+                raise AssertionError(f"python {seed} {number}: {name}(**{given!r})") from error
+        return counted
+
+    return made
+
+
+def test_a_wrong_call_from_python_is_one_line_or_works(calls):
+    counted = calls(0, 500)
+    refused = {name for name, end in counted if end == "refused"}
+    assert refused >= fuzzing.CALLS.keys() - {"rounding_floor", "register", "at", "action"}
+    assert {end for _, end in counted} >= {"refused", "taken"}
+
+
+@pytest.mark.slow
+def test_five_thousand_of_them(calls):
+    counted = calls(1, 5000)
+    assert {name for name, end in counted if end == "refused"} == fuzzing.CALLS.keys()
 
 
 SMALL = {"steps": 60, "iteration_steps": 20, "learning_starts": 10, "replay_capacity": 40}

@@ -258,12 +258,12 @@ def test_momentum_reads_the_policy_from_h_and_adds_nothing_else():
         (lambda: momentum(SQL), "momentum: sql has no value that only evaluates its policy"),
         (lambda: momentum(DPP), "momentum: dpp has no value that only evaluates its policy"),
         (lambda: momentum(MOVI), "momentum: movi already has an average h"),
-        (lambda: momentum("dqn"), "momentum: 'dqn', expected an Algorithm"),
+        (lambda: momentum("dqn"), "algorithm: 'dqn', expected Algorithm"),
         (lambda: momentum(BY_NAME), "momentum: by-name reads its policy from q by name"),
         (lambda: double(SQL), "double: sql reads no policy from a preference"),
         (lambda: replace(AVI, targets={}), "targets: of nothing, expected one of q"),
         (lambda: replace(AVI, lags=0), "lags: 0, expected at least 1"),
-        (lambda: momentum(AVI, h_target="both"), "h_target: 'both', expected 'sample' or"),
+        (lambda: momentum(AVI, h_target="both"), "h_target: 'both', expected one of sample"),
     ],
 )
 def test_where_it_does_not_apply_a_line_says_why(make, says):

@@ -86,7 +86,7 @@ def test_both_signs_of_sql_agree_when_the_copies_agree():
 
 
 def test_an_unknown_sign_is_refused():
-    with pytest.raises(UserError, match=r"^sign: 'minus', expected 'sql' or 'printed'$"):
+    with pytest.raises(UserError, match=r"^sign: 'minus', expected one of sql, printed$"):
         speedy_q_learning("minus")
 
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from movi.arrays import Array, entry, library
-from movi.errors import UserError
+from movi.errors import UserError, check_fields
 from movi.soft import Real
 from movi.values import NUMBER, Value
 
@@ -87,6 +87,7 @@ class Algorithm:
     that the error of an iteration is that of ψ_k."""
 
     def __post_init__(self) -> None:
+        check_fields(self)
         for role, name in (("value", self.value), ("preference", self.preference)):
             if name not in self.targets:
                 known = ", ".join(self.targets) or "nothing"

@@ -10,13 +10,12 @@ import io
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
-from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, get_args, get_type_hints
 
 import tyro
 
-from movi.errors import UserError
+from movi.errors import UserError, in_words
 
 _TRUST = (
     "A module that the environment or the algorithm names (MODULE:NAME) and whose code may run; "
@@ -112,13 +111,10 @@ def _given(words: Sequence[str], option: str) -> str:
     return " ".join([first, *itertools.takewhile(lambda word: not word.startswith("--"), after)])
 
 
-_WORDS = {int: "an integer", float: "a number", str: "a text", Path: "a path"}
-
-
 def _expected(argument: Any) -> str:
     """What values an argument takes, in words."""
     kinds = get_args(argument.field.type_stripped) or (argument.field.type_stripped,)
-    known = [_WORDS.get(kind, str(kind)) for kind in kinds if kind not in (NoneType, ...)]
+    known = [in_words(kind) for kind in kinds if kind not in (NoneType, ...)]
     return " or ".join(dict.fromkeys(known))
 
 

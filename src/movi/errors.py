@@ -1,8 +1,16 @@
 """The exceptions that callers are meant to see: one line, no traceback."""
 
-from collections.abc import Iterator
+import inspect
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import fields
+from functools import cache, wraps
+from os import PathLike
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+Called = TypeVar("Called", bound=Callable[..., Any])
 
 LONGEST = 290  # characters of a line, so that with the program's name it has at most 300
 WORD = 40  # a name in a list is shorter
@@ -113,11 +121,92 @@ class Interrupted(Exception):
         self.signal = signal
 
 
+WORDS: Mapping[Any, str] = {
+    str: "a text",
+    int: "an integer",
+    float: "a number",
+    bool: "true or false",
+    type: "a class",
+    NoneType: "None",
+    **dict.fromkeys((list, tuple, Sequence, Collection), "a list"),
+    **dict.fromkeys((Path, PathLike), "a path"),
+}
+"""What types are called in a line; others by their own name."""
+
+
+def in_words(expected: Any, words: Mapping[Any, str] = WORDS) -> str:
+    """A type as a line says it; ``words[object]`` is for those without a word of their own."""
+    origin, inner = get_origin(expected) or expected, get_args(expected)
+    if origin in (Union, UnionType):
+        return " or ".join(dict.fromkeys(in_words(one, words) for one in inner))
+    if origin is Literal:
+        return f"one of {', '.join(map(str, inner))}"
+    return str(words.get(origin) or words.get(object) or getattr(origin, "__name__", origin))
+
+
+def fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of the type that a hint declares; of an array, whether it may be."""
+    kind, inner = get_origin(hint) or hint, get_args(hint)
+    if kind in (Union, UnionType):
+        return any(fits(value, one) for one in inner)
+    if kind is Literal:
+        return isinstance(value, str) and value in inner
+    if kind is int or (kind is float and type(value) is int):
+        return type(value) is int and -(2**63) <= value < 2**63
+    if kind is Any or not isinstance(kind, type) or kind.__name__ == "ndarray":
+        return True
+    if getattr(kind, "_is_protocol", False):
+        own = [name for name in dir(kind) if name[0] != "_" or name == "__call__"]
+        return all(hasattr(value, name) for name in (*own, *kind.__annotations__))
+    if isinstance(value, str) or hasattr(value, "__array__"):  # a text is a list of texts, too
+        return kind is (str if isinstance(value, str) else Sequence)
+    of = (list, tuple) if kind is tuple else kind
+    if not isinstance(value, of) or not inner or not issubclass(kind, Collection):
+        return isinstance(value, of)
+    each: Any = value
+    each = each.values() if kind is Mapping else each
+    return all(fits(one, inner[kind is Mapping]) for one in each)
+
+
+def of_type(name: str, value: Any, hint: Any) -> Any:
+    """A value of the type that a hint declares, a number of NumPy's as Python's; or one line."""
+    if hint is not Any and getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()
+    if not fits(value, hint):
+        raise UserError(f"{name}: {value!r}, expected {in_words(hint)}")
+    return value
+
+
+_hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
+
+
+def check_fields(of: Any) -> None:
+    """Raises unless the fields of a dataclass are of the types that it declares."""
+    for field in fields(of):
+        of_type(field.name, getattr(of, field.name), _hints(type(of))[field.name])
+
+
+def door(function: Called) -> Called:
+    """A public function: an argument of another type than its hint's is one line."""
+    called: Any = function
+    signature = inspect.signature(called)
+
+    @wraps(called)
+    def checked(*args: Any, **kwargs: Any) -> Any:
+        given = signature.bind(*args, **kwargs)
+        for name, value in given.arguments.items():
+            given.arguments[name] = of_type(name, value, _hints(called).get(name, Any))
+        return called(*given.args, **given.kwargs)
+
+    return checked  # type: ignore[return-value]
+
+
 LARGEST_COUNT = 2**31 - 1
 
 
 def check_count(name: str, value: int | None, least: int = 1, most: int = LARGEST_COUNT) -> None:
     """A number of things, which compiled code counts in 32 bits; or None, where there is none."""
+    of_type(name, value, int | None)
     if value is None:
         return
     if value < least:
@@ -128,23 +217,23 @@ def check_count(name: str, value: int | None, least: int = 1, most: int = LARGES
 
 def check_seed(seed: int) -> None:
     """A seed is an integer in [0, 2**63)."""
-    if not 0 <= seed < 2**63:
+    if not 0 <= of_type("seed", seed, int) < 2**63:
         raise UserError(f"seed: {seed}, expected an integer in 0..2**63 - 1")
 
 
 def check_fraction(name: str, value: float) -> None:
     """A share or a probability."""
-    if not 0 <= value <= 1:
+    if not 0 <= of_type(name, value, float) <= 1:
         raise UserError(f"{name}: {value!r}, expected a number in [0, 1]")
 
 
 def check_not_negative(name: str, value: float) -> None:
     """A finite number of at least 0."""
-    if not 0 <= value < float("inf"):
+    if not 0 <= of_type(name, value, float) < float("inf"):
         raise UserError(f"{name}: {value!r}, expected a number of at least 0")
 
 
 def check_positive(name: str, value: float) -> None:
     """A finite number above 0."""
-    if not 0 < value < float("inf"):
+    if not 0 < of_type(name, value, float) < float("inf"):
         raise UserError(f"{name}: {value!r}, expected a number above 0")

@@ -6,8 +6,9 @@ algorithm, is followed only if the module is trusted: named on the command line,
 
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import import_module
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -67,17 +68,19 @@ class Late:
         return getattr(import_module(self._name), attribute)
 
 
-def named(package: str, homes: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
-    """A package's ``__getattr__``: names are imported when they are first used.
+def named(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Any, Any]:
+    """A package's ``__getattr__`` and ``__dir__``: names are imported when they are first used.
 
     ``homes`` lists the names of each module, which is named as in a relative import.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 
     def get(name: str) -> Any:
-        if name not in home_of:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
         with needing_agents(f"{package}.{name}"):
-            return getattr(import_module(home_of[name], package), name)
+            if name in home_of:
+                return getattr(import_module(home_of[name], package), name)
+            if not name.startswith("_") and find_spec(f"{package}.{name}"):
+                return import_module(f"{package}.{name}")
+        raise AttributeError(f"module {package!r} has no attribute {name!r}")
 
-    return get
+    return get, lambda: sorted(vars(sys.modules[package])["__all__"])

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import TYPE_CHECKING, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from movi.errors import UserError
+from movi.errors import WORDS, UserError, fits, in_words
 from movi.sizes import readable, require
 
 if TYPE_CHECKING:
@@ -159,17 +159,7 @@ def rows(text: str, name: str, expected: type[T]) -> list[T]:
     return [checked(parsed(line, place), expected, place) for place, line in named]
 
 
-_WORDS: Mapping[Any, str] = {
-    str: "a text",
-    int: "an integer",
-    float: "a finite number",
-    bool: "true or false",
-    NoneType: "null",
-    list: "a list",
-    tuple: "a list",
-    dict: "an object",
-    Mapping: "an object",
-}
+_WORDS = {**WORDS, float: "a finite number", NoneType: "null", object: "an object"}
 
 
 def checked(data: Any, expected: Any, name: str) -> Any:
@@ -200,21 +190,17 @@ def checked(data: Any, expected: Any, name: str) -> Any:
         if origin in (dict, Mapping) and inner:
             return {key: checked(value, inner[1], f"{name}: {key}") for key, value in data.items()}
         return data
-    raise UserError(f"{name}: {data!r}, expected {_words(expected)}")
+    raise UserError(f"{name}: {data!r}, expected {in_words(expected, _WORDS)}")
 
 
 def _is(data: Any, kind: Any) -> bool:
-    if kind is float:
-        return type(data) in (int, float) and abs(data) < 1e300
-    if kind is int:
-        return type(data) is int and -(2**63) <= data < 2**63
     if kind in (list, tuple):
         return isinstance(data, list | tuple)
     if kind in (dict, Mapping) or dataclasses.is_dataclass(kind):
         return isinstance(data, dict)
     if get_origin(kind) is Literal or kind is Literal:
         return isinstance(data, str)
-    return type(data) is kind
+    return fits(data, kind) and not (kind is float and not abs(data) < 1e300)
 
 
 def _object(data: dict[str, Any], kind: Any, name: str) -> Any:
@@ -225,20 +211,12 @@ def _object(data: dict[str, Any], kind: Any, name: str) -> Any:
             value, place = data[field.name], f"{name}: {field.name}"
             found[field.name] = checked(value, hints[field.name], place)
         elif field.default is field.default_factory is dataclasses.MISSING:
-            raise UserError(f"{name}: no {field.name}, expected {_words(hints[field.name])}")
+            wanted = in_words(hints[field.name], _WORDS)
+            raise UserError(f"{name}: no {field.name}, expected {wanted}")
     try:
         return kind(**found)
     except UserError as error:
         raise UserError(f"{name}: {error}") from None
-
-
-def _words(expected: Any) -> str:
-    origin, inner = get_origin(expected) or expected, get_args(expected)
-    if origin in (Union, UnionType):
-        return " or ".join(dict.fromkeys(map(_words, inner)))
-    if origin is Literal:
-        return f"one of {', '.join(inner)}"
-    return _WORDS.get(origin, "an object")
 
 
 def tensors(file: Path) -> "tuple[dict[str, str], dict[str, np.ndarray]]":

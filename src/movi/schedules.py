@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Protocol, Union
 
 import numpy as np
 
-from movi.errors import UserError, check_fraction, check_not_negative
+from movi.errors import UserError, check_fraction, check_not_negative, of_type
 
 if TYPE_CHECKING:
     import jax
@@ -117,7 +117,7 @@ class Constant:
     """β, in [0, 1)."""
 
     def __post_init__(self) -> None:
-        if not 0 <= self.beta < 1:
+        if not 0 <= of_type("beta", self.beta, float) < 1:
             raise UserError(f"beta: {self.beta!r}, expected a number in [0, 1)")
 
     def __call__(self, step: Step) -> Value:
@@ -156,8 +156,7 @@ class Epsilon:
     """The ε that remains (paper: 0.01)."""
 
     def __post_init__(self) -> None:
-        if self.warmup < 0:
-            raise UserError(f"warmup: {self.warmup!r}, expected at least 0")
+        check_not_negative("warmup", self.warmup)
         _positive("decay", self.decay)
         check_fraction("final", self.final)
 

@@ -22,7 +22,7 @@ from movi.algorithm import Algorithm as Algorithm
 from movi.algorithm import Target as Target
 from movi.algorithm import Values as Values
 from movi.arrays import Array, entry, library
-from movi.errors import UserError, check_fraction, check_not_negative, check_positive
+from movi.errors import UserError, check_fraction, check_not_negative, check_positive, door
 from movi.soft import Real, boltzmann, mellowmax, scaled_log_policy, soft_policy, under
 from movi.values import NUMBER, Value
 
@@ -77,6 +77,7 @@ AVI = Algorithm(
 )
 
 
+@door
 def momentum(
     algorithm: Algorithm,
     name: str | None = None,
@@ -97,8 +98,6 @@ def momentum(
     Traceback (most recent call last):
     movi.errors.UserError: momentum: sql has no value that only evaluates its policy ...
     """
-    if not isinstance(algorithm, Algorithm):
-        raise UserError(f"momentum: {algorithm!r}, expected an Algorithm")
     if "h" in algorithm.targets:
         raise UserError(f"momentum: {algorithm.name} already has an average h, expected none")
     if not algorithm.evaluates or set(algorithm.targets) != {algorithm.value}:
@@ -111,10 +110,6 @@ def momentum(
             f"momentum: {algorithm.name} reads its policy from q by name, so that momentum would "
             "change nothing; expected targets that read values.preference or values.greedy"
         )
-    if h_target not in ("sample", "network"):
-        raise UserError(f"h_target: {h_target!r}, expected 'sample' or 'network'")
-    if h_value not in ("same", "number"):
-        raise UserError(f"h_value: {h_value!r}, expected 'same' or 'number'")
     value = algorithm.value
     q, kind = algorithm.targets[value], algorithm.kind(value)
     own = kind if h_value == "same" else NUMBER
@@ -168,6 +163,7 @@ def reads_preference(algorithm: Algorithm) -> bool:
 MOVI = momentum(AVI, "movi")
 
 
+@door
 def smoothed_value_iteration(rho: float) -> Algorithm:
     """MoVI in the form of Section 3, h_k = ρ h_{k−1} + q_k, for any ρ ≥ 0.
 
@@ -185,6 +181,7 @@ def smoothed_value_iteration(rho: float) -> Algorithm:
     return replace(MOVI, name="movi-smoothed", targets=targets, uses_beta=False, rho=rho)
 
 
+@door
 def double(algorithm: Algorithm, name: str | None = None) -> Algorithm:
     """The algorithm with the policy of its targets read from the network as it is now.
 
@@ -209,11 +206,10 @@ def distributional(kind: Value, name: str = "avi-distributional") -> Algorithm:
     return replace(AVI, name=name, kinds=MappingProxyType({"q": kind}))
 
 
+@door
 def speedy_q_learning(sign: Literal["sql", "printed"] = "sql") -> Algorithm:
     """SQL with its own sign, or with the one that the paper's appendix prints."""
     backups = {"sql": speedy, "printed": speedy_as_printed}
-    if sign not in backups:
-        raise UserError(f"sign: {sign!r}, expected 'sql' or 'printed'")
     return Algorithm(
         "sql" if sign == "sql" else "sql-printed",
         MappingProxyType({"q": Target(two_greedy_values, backups[sign])}),
@@ -246,6 +242,7 @@ def gap_increasing(
     return Algorithm(name, targets, evaluates=False, **traits)
 
 
+@door
 def dynamic_policy_programming(
     eta: float | None = None, form: Literal["log-sum-exp", "boltzmann"] = "log-sum-exp"
 ) -> Algorithm:
@@ -257,8 +254,6 @@ def dynamic_policy_programming(
     if eta is not None:
         check_positive("eta", eta)
     softened = {"log-sum-exp": mellowmax, "boltzmann": boltzmann}
-    if form not in softened:
-        raise UserError(f"form: {form!r}, expected one of {', '.join(softened)}")
 
     def soft(psi: Array) -> Array:
         return library(psi).max(psi) if eta is None else softened[form](psi, eta)
@@ -269,6 +264,7 @@ def dynamic_policy_programming(
 DPP = dynamic_policy_programming()
 
 
+@door
 def munchausen(alpha: float = 0.9, tau: float = 0.03, floor: float = -1.0) -> Algorithm:
     """Munchausen value iteration (Vieillard, Pietquin, Geist 2020), M-VI(α, τ); q is its value.
 

@@ -272,7 +272,7 @@ class Bare(algorithms.Options):
         (lambda: register("typo", Typo), r"Typo has no algorithm\(\)"),
         (lambda: register("bare", Bare), "Bare, expected a dataclass of movi.Options"),
         (lambda: register("", AVI), "algorithm: '', expected a name"),
-        (lambda: Config(["dqn"], "x"), r"algorithm: \['dqn'\], expected a name"),
+        (lambda: Config(["dqn"], "x"), r"algorithm: \['dqn'\], expected a text"),
         (lambda: Config("dqn", "x", options=3), "options: 3, expected the options of dqn"),
         (lambda: algorithms.DeepDPP(eta="x"), "eta: 'x', expected a number"),
         (lambda: Config("dqn", "x").replace(stpes=3), "dqn has no 'stpes'"),

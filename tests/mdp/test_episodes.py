@@ -16,6 +16,7 @@ from movi.mdp import (
     total_reward,
 )
 from movi.mdp.families import Inventory, Maze
+from movi.planning import solve
 from tests.oracles import random_mdp, refusal
 from tests.slowly_mixing import corridor
 
@@ -57,6 +58,25 @@ def test_a_maze_without_discount_is_the_limit_of_those_with_one():
     np.testing.assert_allclose(near.q.max(1)[finite], answer.v[finite], rtol=0, atol=1e-3)
     assert (near.q.max(1)[~finite] < -1e5).all()  # enclosed: they never end
     assert np.isinf(answer.steps[~finite]).all()
+
+
+@pytest.mark.parametrize("slip", [0.2, 0.5])
+def test_our_own_maze_is_solved_without_discount(slip):
+    """The first policy took steps that lead nearer the end, however unlikely: v was 3e16."""
+    maze = Maze(size=100, slip=slip).mdp()
+    found = total_reward(maze)
+    ends = np.isfinite(found.v)
+    assert found.converged
+    assert (found.v[ends] <= 0).all()
+    assert ends.sum() > 5_000
+    # −v is the expected steps T of the best policy; discounted by 1 − ε it is T less ε T² or so.
+    near = solve(Maze(size=100, slip=slip, discount=1 - 1e-6).mdp(), tolerance=0.05)
+    assert near.converged
+    assert np.abs(near.v[ends] - found.v[ends]).max() <= 0.05 + 1e-6 * found.v[ends].min() ** 2
+    # The best of one step more is the same: a value of finite costs is the only one of which it is.
+    ahead = np.where(maze.probabilities > 0, found.v[maze.successors], 0.0)
+    again = (maze.rewards + (maze.probabilities * ahead).sum(-1)).max(-1)
+    np.testing.assert_allclose(again[ends], found.v[ends], rtol=0, atol=1e-9)
 
 
 def test_what_has_no_end_or_earns_on_the_way_is_refused():

@@ -151,4 +151,5 @@ def test_what_is_not_stored_is_solved_by_value_iteration_alone():
     for more in ({"scheme": "movi"}, {"method": "ipi"}, {"sampled": True}):
         assert refusal(solve, free, **more).startswith("mdp: a function that is not stored")
     for other in (optimum, lambda mdp: finite_horizon(mdp, 3), lambda mdp: save_mdp(mdp, "m.npz")):
-        assert refusal(other, free) == "mdp: a function that is not stored, expected store=True"
+        assert refusal(other, free) == f"mdp: {free}, expected FiniteMDP"
+    assert str(free).endswith("not stored)")

@@ -304,7 +304,7 @@ def test_axes_that_do_not_fit_are_refused():
     line = refusal(FiniteMDP.from_dense, kernel, np.zeros((2, 1)), 0.5, axes="AS")
     assert line == "kernel: shape (2, 1, 2), expected [A, S, S] or [M, A, S, S]"
     line = refusal(FiniteMDP.from_dense, kernel, np.zeros((2, 1)), 0.5, axes="ASS")
-    assert line.startswith("axes: 'ASS', expected 'SA'")
+    assert line.startswith("axes: 'ASS', expected one of SA, AS")
 
 
 # Immutability ------------------------------------------------------------------------------------

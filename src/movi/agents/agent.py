@@ -24,7 +24,7 @@ from movi.agents.networks import NetworkSpec, make_network
 from movi.agents.options import Options
 from movi.agents.registry import declared, find, options_for, options_of
 from movi.compilation import shared
-from movi.errors import NoRoom, UserError
+from movi.errors import NoRoom, UserError, door
 from movi.files import file_to_write, write_aside, writing
 from movi.reading import checked, parsed, tensors
 from movi.spaces import Box, Spaces
@@ -201,6 +201,7 @@ def encoded(agent: Agent) -> bytes:
     return to_bytes(arrays, metadata={"movi": json.dumps(header, sort_keys=True)})
 
 
+@door
 def load(
     path: str | Path,
     network: nn.Module | Mapping[str, nn.Module] | None = None,

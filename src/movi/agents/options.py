@@ -3,10 +3,10 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args, get_origin, get_type_hints
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from movi.errors import UserError
+from movi.errors import UserError, check_fields
 from movi.schedules import Constant, Heuristic, Mean, RateUpdates, Schedule
 
 if TYPE_CHECKING:
@@ -50,23 +50,9 @@ class Options:
         return asdict(self)
 
 
-def check_fields(of: Any) -> None:
-    """The simple checks of a dataclass of settings: truth values, numbers, words."""
-    hints = get_type_hints(type(of))
-    for name, value in ((field.name, getattr(of, field.name)) for field in fields(of)):
-        kind = hints[name]
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        if kind is bool and not isinstance(value, bool):
-            raise UserError(f"{name}: {value!r}, expected true or false")
-        if (kind is float or (kind == float | None and value is not None)) and not number:
-            raise UserError(f"{name}: {value!r}, expected a number")
-        if get_origin(kind) is Literal and value not in get_args(kind):
-            raise UserError(f"{name}: {value!r}, expected one of {', '.join(get_args(kind))}")
-
-
 def check_integer(name: str, value: Any, least: int) -> None:
     """An integer that compiled code can count with."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= LARGEST_STEP:
+    if type(value) is not int or not least <= value <= LARGEST_STEP:
         raise UserError(f"{name}: {value!r}, expected an integer from {least} to {LARGEST_STEP}")
 
 

@@ -9,16 +9,14 @@ import dataclasses
 from collections.abc import Collection, Mapping
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Any, get_type_hints
+from typing import Any, get_type_hints
 
 from movi.agents import algorithms as own
 from movi.agents.options import Averaging, Options, Unknown
-from movi.errors import UserError
+from movi.errors import UserError, door
 from movi.modules import import_trusted, module_of
 from movi.reading import checked
-
-if TYPE_CHECKING:
-    from movi.targets import Algorithm
+from movi.targets import Algorithm
 
 GROUP = "movi.algorithms"
 
@@ -41,7 +39,8 @@ _REGISTERED: dict[str, type[Options]] = {
 _OURS = dict(_REGISTERED)
 
 
-def register(name: str, algorithm: "type[Options] | Algorithm") -> None:
+@door
+def register(name: str, algorithm: type[Options] | Algorithm) -> None:
     """Make an algorithm known by a name in this process.
 
     >>> from movi.targets import AVI, Algorithm, Target, greedy_value
@@ -51,7 +50,7 @@ def register(name: str, algorithm: "type[Options] | Algorithm") -> None:
     >>> options_of("half").algorithm() is half
     True
     """
-    if not isinstance(name, str) or not name:
+    if not name:
         raise UserError(f"algorithm: {name!r}, expected a name")
     one: Any = algorithm
     made = declared(one)

@@ -33,10 +33,11 @@ _HOMES = {
 }
 
 __all__ = [name for names in _HOMES.values() for name in names]
-_named = named(__name__, _HOMES)
+_named, __dir__ = named(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
     found = _named(name)
-    import_module("movi.mdp.operators")
+    if name in __all__:
+        import_module("movi.mdp.operators")
     return found

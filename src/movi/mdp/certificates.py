@@ -18,7 +18,7 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 
 from movi.arrays import AnyArray
-from movi.errors import ToleranceMissed, UserError
+from movi.errors import ToleranceMissed, UserError, of_type
 from movi.mdp.checks import row_rounding
 
 NEAR = 4.0  # a bound within this many times the floor is as good as float64 gets
@@ -45,16 +45,25 @@ def backup_rounding(branching: int) -> float:
     return 2 * ((branching + 3) * 2.0**-53 + row_rounding(branching))
 
 
+def rounding(mdp: Any) -> Any:
+    """That of a model's backup, with what it takes to normalise rows that miss 1 by ρ.
+
+    It moves v* by γ ρ ‖v*‖ / (1 − γ (1 + ρ)) at most, which is less than 2 ρ ‖v*‖ / (1 − γ): by
+    `checks.row_tolerance` ρ is at most (1 − γ) / 2.
+    """
+    return backup_rounding(mdp.successors.shape[-1]) + 2 * mdp.missed
+
+
 def bracket(
-    v: AnyArray, d: AnyArray, rewards: Any, discount: Any, branching: int, xp: Any = np
+    v: AnyArray, d: AnyArray, rewards: Any, discount: Any, unit: Any, xp: Any = np
 ) -> Bracket[AnyArray]:
-    """From v [..., S], its residual d = T v − v and the largest |reward|: see the module's text.
+    """From v [..., S], its residual d = T v − v, the largest |reward| and the `rounding`.
 
     Rows that miss 1 by ρ move a shift c by γ ρ |c|, so c counts among the sizes that are rounded.
     The floor follows from the same sizes: ‖v*‖ is at most ‖v‖ + |c| for *any* v, and is here known
     to be at least as large as the nearer end of the bracket.
     """
-    gap, unit = 1 - discount, backup_rounding(branching)
+    gap = 1 - discount
     low, high = xp.min(d, -1) / gap, xp.max(d, -1) / gap
     top, bottom = xp.max(v, -1), xp.min(v, -1)
     size = xp.maximum(top, -bottom) + xp.maximum(xp.abs(low), xp.abs(high))
@@ -95,7 +104,7 @@ def aim(tolerance: float | None, default: float) -> Aim:
 
 def check_tolerance(tolerance: float) -> None:
     """A tolerance is a positive number."""
-    if not 0 < tolerance < np.inf:
+    if not 0 < of_type("tolerance", tolerance, float) < np.inf:
         raise UserError(f"tolerance: {tolerance}, expected a positive number")
 
 

@@ -6,17 +6,17 @@ the L pairs (s, a), those of state s in ``offsets[s]..offsets[s + 1]``, with the
 ``choices``.
 """
 
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from movi.errors import UserError
+from movi.mdp.expectation import LARGEST_REWARD, expectation
 
 ROW_TOLERANCE = 1e-6  # a row may miss 1 by this much (float32 data do); it is then normalised
 BLOCK = 1 << 21  # entries checked at a time, so that validation needs no large temporaries
-LARGEST_REWARD = 1e150
-"""Sums of discounted rewards, and products of them, stay finite in float64."""
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 LAYOUT = ("offsets", "choices")
 Place = Callable[[int], str]  # the place of a row in words
@@ -31,6 +31,7 @@ class Fields(NamedTuple):
     discount: np.ndarray
     offsets: np.ndarray | None = None
     choices: np.ndarray | None = None
+    missed: float = 0.0  # by rows that sum to 1 only nearly, before they were normalised
 
 
 def validated(
@@ -87,7 +88,8 @@ def validated(
         stay = np.arange(successors.shape[-1]) == 0
         probabilities = np.where(absent[..., None], stay, probabilities)
     check_successors(successors, states, place)
-    return Fields(successors, normalised(probabilities, place), rewards, discount)
+    rows, missed = normalised(probabilities, place, discount)
+    return Fields(successors, rows, rewards, discount, missed=missed)
 
 
 def _ragged(
@@ -139,8 +141,8 @@ def _ragged(
         row = int(np.argmax(absent))
         raise UserError(f"rewards: {place(row)}: -inf, expected the pair to be left out")
     check_successors(successors, states, place)
-    rows = normalised(probabilities, place)
-    return Fields(successors, rows, rewards, discount, offsets, choices)
+    rows, missed = normalised(probabilities, place, discount)
+    return Fields(successors, rows, rewards, discount, offsets, choices, missed)
 
 
 def _checked_offsets(offsets: Any, pairs: int) -> np.ndarray:
@@ -184,11 +186,14 @@ def expected_rewards(
         return rewards
     if rewards.shape[-1] == states:
         check_successors(successors, states, lambda row: _place(np.unravel_index(row, pairs)))
-        rewards = np.take_along_axis(rewards, successors.astype(np.int64), -1)
+        by_state = np.take_along_axis(rewards, successors.astype(np.int64), -1)
+        if by_state.shape == rewards.shape and ((by_state != rewards) & (probabilities > 0)).any():
+            line = f"rewards: {states} states and as many successors, taken as R[s, a, s']"
+            warnings.warn(line, stacklevel=5)
+        rewards = by_state
     elif rewards.shape[-1] != successors.shape[-1]:
         return rewards
-    with np.errstate(invalid="ignore"):  # −inf where nothing can happen is reported below
-        return np.where(probabilities > 0, rewards * probabilities, 0.0).sum(-1)
+    return expectation(probabilities, rewards)
 
 
 def _masked(rewards: np.ndarray, available: Any) -> np.ndarray:
@@ -215,6 +220,8 @@ def require_batch(mdps: Any) -> int:
 
 def numbers(name: str, value: Any) -> np.ndarray:
     """The value as an array."""
+    if np.ma.is_masked(value):
+        raise UserError(f"{name}: a masked array, expected all of it; `available` masks actions")
     try:
         return np.asarray(value)
     except ValueError:
@@ -297,15 +304,21 @@ def row_rounding(branching: int) -> float:
     return (branching + 4) * 2.0**-52
 
 
-def normalised(probabilities: np.ndarray, place: Place) -> np.ndarray:
-    """The rows, divided by their sums if any misses 1 by more than rounding; raise at a bad one."""
-    rows = probabilities.reshape(-1, probabilities.shape[-1])
-    step, exact = max(1, BLOCK // rows.shape[1]), True
+def row_tolerance(branching: int, discount: np.ndarray) -> float:
+    """How far from 1 a row may be: less than half of 1 − γ, or it might not discount at all."""
+    return max(row_rounding(branching), min(ROW_TOLERANCE, (1 - float(discount.max())) / 2))
+
+
+def normalised(p: np.ndarray, place: Place, discount: np.ndarray) -> tuple[np.ndarray, float]:
+    """Rows, divided by their sums if any misses 1 by more than rounding; how far one misses it."""
+    rows = p.reshape(-1, p.shape[-1])
+    step, missed = max(1, BLOCK // rows.shape[1]), 0.0
+    allowed = row_tolerance(rows.shape[1], discount)
     for start in range(0, len(rows), step):
         block = rows[start : start + step]
         miss = np.abs(block.sum(-1) - 1)
         # Written so that a NaN fails both comparisons.
-        good = (block >= 0).all(-1) & (miss <= ROW_TOLERANCE)
+        good = (block >= 0).all(-1) & (miss <= allowed)
         if not good.all():
             row = int(np.argmin(good))
             wrong = block[row][~(block[row] >= 0)]
@@ -316,8 +329,10 @@ def normalised(probabilities: np.ndarray, place: Place) -> np.ndarray:
             raise UserError(
                 f"probabilities: {place(start + row)}: they sum to {block[row].sum()}, expected 1"
             )
-        exact = exact and bool((miss <= row_rounding(rows.shape[1])).all())
-    return probabilities if exact else probabilities / probabilities.sum(-1, keepdims=True)
+        missed = max(missed, float(miss.max()))
+    if missed <= row_rounding(rows.shape[1]):
+        return p, 0.0
+    return p / p.sum(-1, keepdims=True), missed
 
 
 def checked_names(name: str, values: Any, count: int) -> np.ndarray | None:

@@ -4,9 +4,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from movi.errors import UserError, check_count, check_fraction, check_seed
-from movi.mdp.certificates import backup_rounding
-from movi.mdp.checks import require_single
+from movi.errors import UserError, check_count, check_fraction, check_seed, door
+from movi.mdp.certificates import rounding
+from movi.mdp.checks import check_shape, floats, require_single
 from movi.mdp.exact import checked_policies
 from movi.mdp.methods import largest_reward
 from movi.mdp.model import FiniteMDP
@@ -22,6 +22,7 @@ class HorizonSolution(NamedTuple):
     """[H, S]; what to do at step t."""
 
 
+@door
 def finite_horizon(
     mdp: FiniteMDP, horizon: int, *, final: Any = None, discount: float | None = None
 ) -> HorizonSolution:
@@ -41,7 +42,7 @@ def finite_horizon(
     require(f"{horizon:,} steps of {mdp.states:,} states", memory=12 * (horizon + 1) * mdp.states)
     v = np.zeros((horizon + 1, mdp.states))
     if final is not None:
-        values = np.asarray(final, np.float64)
+        values = floats("final", final)
         if values.shape != (mdp.states,) or not np.isfinite(values).all():
             raise UserError(f"final: shape {values.shape}, expected {mdp.states} finite numbers")
         v[-1] = values
@@ -67,6 +68,7 @@ class TotalReward(NamedTuple):
     """Whether the bound is within the tolerance."""
 
 
+@door
 def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
     """γ = 1: the best expected sum of rewards until a state that is never left and pays nothing.
 
@@ -101,10 +103,13 @@ def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
     steps = np.where(proper, 0.0, np.inf)
     steps[where] = _solved(mdp, policy, where, np.ones(mdp.states))
     largest, longest = float(np.abs(v[where]).max(initial=0.0)), float(steps[where].max(initial=0))
-    rounding = backup_rounding(mdp.branching) * (largest_reward(mdp) + largest)
-    off = float(np.abs(mdp.chosen(q, policy)[where] - v[where]).max(initial=0.0)) + rounding
-    gain_left = max(float(gain.max(initial=0.0)), 0.0) + rounding
-    bound = off * longest + gain_left * (largest + off * longest) / cost
+    slack = rounding(mdp) * (largest_reward(mdp) + largest)
+    off = float(np.abs(mdp.chosen(q, policy)[where] - v[where]).max(initial=0.0)) + slack
+    gain_left = max(float(gain.max(initial=0.0)), 0.0) + slack
+    most = (largest + off * longest) / cost  # steps of the best policy
+    bound = off * longest + gain_left * most
+    if 2 * mdp.missed * max(longest, most) > 1:
+        bound = float("inf")
     return TotalReward(v, policy.astype(np.int32), bound, steps, bound <= tolerance)
 
 
@@ -119,7 +124,8 @@ def _absorbing(mdp: FiniteMDP) -> np.ndarray:
 def _proper_policy(mdp: FiniteMDP, absorbing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """A policy that is absorbed with probability 1 from every state where one is; which those are.
 
-    The largest set from which some action stays in the set and comes nearer to absorption.
+    The largest set from which some action stays in the set and comes nearer to absorption; of such
+    actions the likeliest to come nearer, or absorption may take more steps than float64 can count.
     """
     inside = np.ones(mdp.states, bool)
     absent = np.isneginf(mdp.rewards)
@@ -127,11 +133,11 @@ def _proper_policy(mdp: FiniteMDP, absorbing: np.ndarray) -> tuple[np.ndarray, n
         safe = ((mdp.probabilities == 0) | inside[mdp.successors]).all(-1) & ~absent
         reached, policy = absorbing.copy(), np.zeros(mdp.states, np.int64)
         while True:
-            nearer = safe & ((mdp.probabilities > 0) & reached[mdp.successors]).any(-1)
-            new = (mdp.best(nearer.astype(float)) > 0) & ~reached
+            nearer = np.where(safe, (mdp.probabilities * reached[mdp.successors]).sum(-1), 0.0)
+            new = (mdp.best(nearer) > 0) & ~reached
             if not new.any():
                 break
-            policy = np.where(new, mdp.greedy(nearer.astype(float)), policy)
+            policy = np.where(new, mdp.greedy(nearer), policy)
             reached |= new
         if (reached == inside).all():
             unreached = mdp.greedy(np.where(absent, -np.inf, 0.0))
@@ -182,6 +188,7 @@ class Rollouts(NamedTuple):
     """The return of each episode, [N]."""
 
 
+@door
 def simulate(
     mdp: FiniteMDP,
     policy: Any,
@@ -201,6 +208,8 @@ def simulate(
     policy = checked_policies(mdp, policy, 1)
     if start is not None and not 0 <= start < mdp.states:
         raise UserError(f"start: {start}, expected a state in 0..{mdp.states - 1}")
+    if v is not None:
+        check_shape("v", v := floats("v", v), (mdp.states,))
     discount = float(mdp.discount)
     steps = 1 if discount == 0 else min(int(np.ceil(np.log(1e-3) / np.log(discount))), 1_000_000)
     rng = np.random.default_rng(seed)

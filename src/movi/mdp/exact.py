@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from movi.errors import ToleranceMissed, UserError
-from movi.mdp.certificates import NEAR, Aim, aim, bracket, require, sweeps_needed
-from movi.mdp.checks import check_shape, require_single
+from movi.errors import ToleranceMissed, UserError, door
+from movi.mdp.certificates import NEAR, Aim, aim, bracket, require, rounding, sweeps_needed
+from movi.mdp.checks import check_shape, floats, numbers, require_single
 from movi.mdp.evaluation import evaluate
-from movi.mdp.methods import DIRECT, actions_of, optimal
+from movi.mdp.methods import DIRECT, Method, actions_of, optimal
 from movi.mdp.model import FiniteMDP
 from movi.mdp.sparse import solver
 
@@ -49,7 +49,8 @@ class Optimum(NamedTuple):
         return f"Optimum(q* {list(self.q.shape)}, within {np.max(self.bound):.2g}{missed})"
 
 
-def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: str = "auto") -> Optimum:
+@door
+def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: Method = "auto") -> Optimum:
     """q* with a proven bound; ``converged`` says whether the bound is within the tolerance.
 
     By default q* is as near as float64 can prove, and 1e-10 is near enough. The answer is the best
@@ -89,6 +90,7 @@ def certain(answer: Optimum) -> Optimum:
 # Policies ----------------------------------------------------------------------------------------
 
 
+@door
 def policy_values(mdp: FiniteMDP, policies: Any, *, tolerance: float | None = None) -> np.ndarray:
     """q_π, [S, A], for one deterministic policy [S]; [N, S, A] for policies [N, S].
 
@@ -131,6 +133,7 @@ def _policy_values(
     return q[place], bound[place], floor[place]
 
 
+@door
 def resolvent(
     mdp: FiniteMDP, policies: np.ndarray, x: np.ndarray, *, tolerance: float | None = None
 ) -> np.ndarray:
@@ -139,7 +142,7 @@ def resolvent(
     Within ``tolerance`` in the sup norm, or `ToleranceMissed` is raised; by default as near as
     float64 can prove, and 1e-10 is near enough.
     """
-    wanted, policies, x = aim(tolerance, 1e-10), np.asarray(policies), np.asarray(x, np.float64)
+    wanted, policies, x = aim(tolerance, 1e-10), checked_policies(mdp, policies), floats("x", x)
     check_shape("policies", policies, (len(policies), mdp.states))
     check_shape("x", x, (len(policies), *mdp.rewards.shape))
     z, bound, floor = _resolvents(mdp, policies, x, wanted)
@@ -171,7 +174,7 @@ def _resolvents(
         backed_up = flat + (rows @ w[..., None])[..., 0]  # one product per policy
         d = np.take_along_axis(backed_up, place[some], 1) - w
         size = np.where(np.isneginf(flat), 0.0, np.abs(flat)).max(1)
-        found = bracket(w, d, size, float(mdp.discount), mdp.branching, np)
+        found = bracket(w, d, size, float(mdp.discount), rounding(mdp), np)
         z[some] = (backed_up + found.shift[:, None]).reshape(x[some].shape)
         bound[some], floor[some] = found.bound, found.floor
     return z, bound, floor
@@ -217,7 +220,7 @@ def _large_resolvent(
 def checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:
     """Policies [S] or [N, S] whose actions the states have."""
     require_single(mdp, "evaluate its members one by one")
-    policies = np.asarray(policies)
+    policies = numbers("policies", policies)
     fits = policies.shape[-1:] == (mdp.states,) and policies.ndim in (1, most_axes)
     if policies.dtype.kind not in "iu" or not fits:
         raise UserError(
@@ -243,6 +246,7 @@ def _has(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
     return (mdp.owners()[index] == np.arange(mdp.states)) & (mdp.choices[index] == policies)
 
 
+@door
 def occupancy(
     mdp: FiniteMDP, policy: Any, mu: Any, *, tolerance: float | None = None
 ) -> np.ndarray:
@@ -259,7 +263,7 @@ def occupancy(
     following = mdp.chosen(mdp.successors, policy), mdp.chosen(mdp.probabilities, policy)
     most = int(np.max(np.bincount(mdp.successors[mdp.probabilities > 0])))  # terms of one sum
     # ‖(I − γ P_πᵀ)⁻¹‖₁ = 1/(1 − γ), and d has that factor taken out: the residual is the error.
-    floor = (most + 6) * 2.0**-52 / (1 - discount)
+    floor = ((most + 6) * 2.0**-52 + 2 * mdp.missed) / (1 - discount)
 
     def bound(x: np.ndarray) -> float:
         residual = entering + discount * _pushed(mdp, x, *following) - x
@@ -311,6 +315,7 @@ def _arrivals(
                 yield x
 
 
+@door
 def weighted_norm(x: Any, p: float = 1.0, mu: Any = None) -> np.ndarray:
     """‖x‖_{p,μ} = (E_μ |x|^p)^{1/p} over the last two axes [S, A]; uniform μ by default.
 
@@ -321,19 +326,20 @@ def weighted_norm(x: Any, p: float = 1.0, mu: Any = None) -> np.ndarray:
     >>> float(weighted_norm(x)), float(weighted_norm(x, 2)), float(weighted_norm(x, np.inf))
     (1.75, 2.5, 4.0)
     """
-    x = np.abs(np.asarray(x, np.float64))
+    x = np.abs(floats("x", x))
     if x.ndim < 2:
         raise UserError(f"x: shape {x.shape}, expected [..., S, A]")
     if not p >= 1:
         raise UserError(f"p: {p}, expected a number of at least 1, or infinity")
     if np.isinf(p):
         return x.max((-2, -1))
-    weights = np.full(x.shape[-2:], 1 / np.prod(x.shape[-2:])) if mu is None else np.asarray(mu)
+    weights = np.full(x.shape[-2:], 1 / np.prod(x.shape[-2:])) if mu is None else floats("mu", mu)
+    check_shape("mu", weights, x.shape[-2:])
     return (weights * x**p).sum((-2, -1)) ** (1 / p)
 
 
 def _checked_distribution(mdp: FiniteMDP, mu: Any) -> np.ndarray:
-    mu = np.asarray(mu, np.float64)
+    mu = floats("mu", mu)
     check_shape("mu", mu, mdp.rewards.shape)
     absent = np.isneginf(mdp.rewards)
     if (mu[absent] != 0).any():

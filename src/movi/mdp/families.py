@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from movi.errors import UserError, check_count, check_fraction, check_seed
+from movi.errors import UserError, check_count, check_fields, check_fraction, check_seed
 from movi.mdp.checks import FIELDS
 from movi.mdp.model import FiniteMDP, adopted
 from movi.sizes import require
@@ -29,6 +29,9 @@ class Family(ABC):
     """γ."""
     seed: int = 0
     """Seed of whatever is random in it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     @abstractmethod
     def mdp(self) -> FiniteMDP:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.lib import format as npy
 
-from movi.errors import UserError
+from movi.errors import UserError, door
 from movi.files import file_to_write, writing, written_aside
 from movi.mdp.checks import FIELDS, floats
 from movi.mdp.memory import aligned
@@ -20,12 +20,14 @@ _BLOCK = 1 << 22  # bytes read at a time
 OPTIONAL = ("offsets", "choices", "available", "state_names", "action_names")
 
 
+@door
 def save_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
     """Write the four fields to ``path``, and those of the ragged layout and the names if any."""
     more = {name: getattr(mdp, name) for name in OPTIONAL if getattr(mdp, name, None) is not None}
     write_arrays(path, {name: getattr(mdp, name) for name in FIELDS} | more)
 
 
+@door
 def load_mdp(
     path: str | os.PathLike[str], *, discount: float | None = None, minimise: bool = False
 ) -> FiniteMDP:
@@ -49,9 +51,16 @@ def load_mdp(
         raise UserError(f"{path}: {error}") from None
 
 
+def npz_to_write(path: str | os.PathLike[str]) -> Path:
+    """The file that a user's path means, which does not say that it is another than an ``.npz``."""
+    if Path(path).suffix not in ("", ".npz"):
+        raise UserError(f"out: {path}, expected a name that ends in .npz")
+    return file_to_write(path)
+
+
 def write_arrays(path: str | os.PathLike[str], arrays: Mapping[str, np.ndarray]) -> None:
     """Write arrays aside, then rename, so that a reader never sees half a file."""
-    path = file_to_write(path)
+    path = npz_to_write(path)
     with writing(path), written_aside(path) as file:
         named: Any = dict(arrays)
         np.savez(file, **named)
@@ -61,9 +70,9 @@ def read_arrays(
     path: str | os.PathLike[str], names: tuple[str, ...], optional: tuple[str, ...] = ()
 ) -> dict[str, np.ndarray]:
     """The named arrays of an ``.npz``; nothing in the file can execute or claim memory by lying."""
-    if Path(path).exists() and not Path(path).is_file():
-        raise UserError(f"{path}: not a file, expected an .npz")
     try:
+        if Path(path).exists() and not Path(path).is_file():
+            raise UserError(f"{path}: not a file, expected an .npz")
         with zipfile.ZipFile(path) as archive:
             members = {info.filename: info for info in archive.infolist()}
             missing = [name for name in names if f"{name}.npy" not in members]

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from movi.errors import UserError, check_count
-from movi.mdp.certificates import Aim, bracket, check_tolerance, sweeps_needed
+from movi.mdp.certificates import Aim, backup_rounding, bracket, check_tolerance, sweeps_needed
 from movi.mdp.checks import (
-    ROW_TOLERANCE,
     check_discount,
     check_rewards,
     check_successors,
     normalised,
+    row_tolerance,
 )
 from movi.mdp.memory import aligned
 from movi.sizes import available_cores, require
@@ -76,7 +76,7 @@ class FunctionMDP:
     def __repr__(self) -> str:
         return (
             f"FunctionMDP({self.states} states, {self.actions} actions, "
-            f"{self.branching} successors, discount {self.discount:g})"
+            f"{self.branching} successors, discount {self.discount:g}, not stored)"
         )
 
     @property
@@ -169,7 +169,8 @@ class FunctionMDP:
             self._check(facts)
             # The extremes of v and of the residual are all that `bracket` looks at.
             ends, gaps = np.array(facts[:2]), np.array(facts[2:4])
-            found = bracket(ends, gaps, facts.size, self.discount, self.branching)
+            unit = backup_rounding(self.branching) + 2 * facts.missed
+            found = bracket(ends, gaps, facts.size, self.discount, unit)
             made += 1
             if made == 1:
                 goal = float(wanted.goal(found.floor))
@@ -195,7 +196,7 @@ class FunctionMDP:
 
         check_successors(to, self.states, place)
         check_rewards(r, place)
-        normalised(p, place)
+        normalised(p, place, np.asarray(self.discount))
         raise UserError(f"rewards: state {s}: −inf for every action, expected one it can take")
 
     def _numpy_sweep(self, v: np.ndarray) -> "tuple[np.ndarray, _Facts]":
@@ -229,7 +230,7 @@ class FunctionMDP:
                 with jax.enable_x64(True):
                     *found, facts = block(device, begin)
                     new[there], policy[there] = (np.asarray(array)[left:] for array in found)
-                    return _Facts(*(x.item() for x in facts[:6]))
+                    return _Facts(*(x.item() for x in facts[:7]))
 
             facts = _Facts.none(self.states * self.actions)
             with ThreadPoolExecutor(len(available_cores())) as pool:
@@ -248,22 +249,18 @@ class _Facts(NamedTuple):
     least: Any
     most: Any
     size: Any
+    missed: Any
     first_bad: Any
     policy: Any = None
 
     @classmethod
     def none(cls, pairs: int) -> "_Facts":
-        return cls(np.inf, -np.inf, np.inf, -np.inf, 0.0, pairs)
+        return cls(np.inf, -np.inf, np.inf, -np.inf, 0.0, 0.0, pairs)
 
     def joined(self, other: "_Facts", xp: Any) -> "_Facts":
-        return _Facts(
-            xp.minimum(self.lowest, other.lowest),
-            xp.maximum(self.highest, other.highest),
-            xp.minimum(self.least, other.least),
-            xp.maximum(self.most, other.most),
-            xp.maximum(self.size, other.size),
-            xp.minimum(self.first_bad, other.first_bad),
-        )
+        low, high = xp.minimum, xp.maximum
+        each = zip((low, high, low, high, high, high, low), self, other)
+        return _Facts(*(extreme(mine, theirs) for extreme, mine, theirs in each))
 
 
 def _small(actions: int) -> Any:
@@ -279,9 +276,9 @@ def _backed_up(
     """
     to, p, r = rows
     inside = ((to >= 0) & (to < mdp.states)).all(-1)
-    total = p.sum(-1)
+    total, allowed = p.sum(-1), row_tolerance(p.shape[-1], np.asarray(mdp.discount))
     absent = r == -np.inf
-    good = inside & (p >= 0).all(-1) & (xp.abs(total - 1) <= ROW_TOLERANCE) & (r < np.inf)
+    good = inside & (p >= 0).all(-1) & (xp.abs(total - 1) <= allowed) & (r < np.inf)
     good = good | absent
     safe = xp.where(good & ~absent, total, 1.0)
     step = (p * v[xp.clip(to, 0, mdp.states - 1)]).sum(-1) / safe
@@ -297,6 +294,7 @@ def _backed_up(
         (top - own).min(),
         (top - own).max(),
         xp.where(absent, 0.0, xp.abs(r)).max(),
+        xp.abs(safe - 1).max(),
         xp.minimum(bad, empty.min()),
     )
     return top, q.argmax(-1).astype(_small(mdp.actions)), seen
@@ -341,7 +339,7 @@ def _compiled_block(mdp: FunctionMDP, states: int) -> Any:
             policy = jax.lax.dynamic_update_slice(policy, best, (here,))
             return (new, policy, facts.joined(seen, jnp)), None
 
-        none = _Facts(*(jnp.asarray(x) for x in _Facts.none(mdp.states * mdp.actions)[:6]))
+        none = _Facts(*(jnp.asarray(x) for x in _Facts.none(mdp.states * mdp.actions)[:7]))
         start = (jnp.zeros(states), jnp.zeros(states, _small(mdp.actions)), none)
         chunks = jnp.arange(-(-states // size))
         return jax.lax.scan(part, start, chunks)[0]

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from movi.errors import UserError, check_count, check_seed
+from movi.errors import UserError, check_count, check_seed, door
 from movi.mdp.memory import aligned
 from movi.mdp.model import FiniteMDP, adopted
 from movi.sizes import require
@@ -10,6 +10,7 @@ from movi.sizes import require
 _ROWS = 1 << 17  # drawn at a time: part of what a seed means, so never to be changed
 
 
+@door
 def garnet(
     states: int = 30,
     actions: int = 4,

@@ -13,17 +13,15 @@ and the answer is the best that was found.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from movi.errors import UserError
-from movi.mdp.certificates import NEAR, Aim, backup_rounding, bracket, sweeps_needed
+from movi.mdp.certificates import NEAR, Aim, bracket, rounding, sweeps_needed
 from movi.mdp.evaluation import close_by, distances, evaluate
 from movi.mdp.model import FiniteMDP
 
 Method = Literal["auto", "vi", "mpi", "pi", "ipi"]
-METHODS: tuple[str, ...] = get_args(Method)
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
 HOWARD = 200  # up to this many states, policy iteration by such systems is the quickest way to q*
 PATIENCE = 1_000_000  # improvements in total: γ = 0.9999 takes at most 400,000
@@ -72,10 +70,8 @@ class Found(NamedTuple):
 Sweep = Callable[[Any, Aim, int, int], State]  # v, the aim, how many improvements, partial sweeps
 
 
-def optimal(mdp: FiniteMDP, wanted: Aim, method: str = "auto") -> Found:
+def optimal(mdp: FiniteMDP, wanted: Aim, method: Method = "auto") -> Found:
     """q* of one MDP by a method."""
-    if method not in METHODS:
-        raise UserError(f"method: {method!r}, expected one of {', '.join(METHODS)}")
     run = _Run(mdp, wanted)
     if method == "auto":
         return _auto(run)
@@ -142,7 +138,7 @@ def _howard(run: _Run) -> None:
     """
     mdp, discount = run.mdp, float(run.mdp.discount)
     kernel = mdp.dense() if mdp.states <= DIRECT else None
-    size, unit = largest_reward(mdp), backup_rounding(mdp.branching)
+    size, unit = largest_reward(mdp), rounding(mdp)
     policy, v = mdp.greedy(mdp.rewards), np.zeros(mdp.states)
     for _ in range(_EVALUATIONS if kernel is None else 10_000):
         run.evaluations += 1
@@ -289,7 +285,7 @@ def numpy_sweeps(mdp: FiniteMDP, v: np.ndarray, wanted: Aim, many: int, partial:
     while True:
         q = backed_up(mdp, v)
         top = mdp.best(q)
-        found = bracket(v, top - v, size, discount, mdp.branching)
+        found = bracket(v, top - v, size, discount, rounding(mdp))
         if made >= many or found.bound <= wanted.goal(found.floor):
             q = q + found.shift
             index = mdp.index(mdp.greedy(q))

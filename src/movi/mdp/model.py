@@ -26,7 +26,7 @@ from typing import Any
 
 import numpy as np
 
-from movi.errors import UserError
+from movi.errors import UserError, door
 from movi.mdp.checks import FIELDS, LAYOUT, checked_names, floats, validated
 from movi.mdp.functions import FunctionMDP, Rows
 from movi.mdp.memory import aligned, frozen
@@ -71,7 +71,9 @@ class FiniteMDP:
     choices: np.ndarray | None
     state_names: np.ndarray | None
     action_names: np.ndarray | None
+    missed: float  # how far from 1 a row was before it was normalised
 
+    @door
     def __init__(
         self,
         successors: Any,
@@ -88,10 +90,10 @@ class FiniteMDP:
     ) -> None:
         if minimise:  # what costs +inf cannot be done
             rewards = -floats("rewards", rewards)
-        layout = {"available": available, "offsets": offsets, "choices": choices}
-        fields = validated(successors, probabilities, rewards, discount, **layout)
+        arrays = successors, probabilities, rewards, discount
+        fields: Any = validated(*arrays, available=available, offsets=offsets, choices=choices)
         _set(self, *(frozen(array, dtype, copy=True) for array, dtype in zip(fields, _DTYPES)))
-        _name(self, state_names, action_names)
+        _name(self, fields.missed, state_names, action_names)
 
     @property
     def ragged(self) -> bool:
@@ -129,7 +131,7 @@ class FiniteMDP:
         """One MDP of a batch, or some of them."""
         if self.batch is None:
             raise UserError("this MDP has no batch axis, there is nothing to index")
-        return trusted(*(leaf[index] for leaf in leaves(self)))
+        return trusted(*(leaf[index] for leaf in leaves(self)), missed=self.missed)
 
     def __iter__(self) -> Iterator[FiniteMDP]:
         """The MDPs of a batch."""
@@ -145,7 +147,7 @@ class FiniteMDP:
         """The batch of this one MDP, for functions that take batches."""
         if self.batch is not None:
             return self
-        return trusted(*(leaf[None] for leaf in leaves(self.padded())))
+        return trusted(*(leaf[None] for leaf in leaves(self.padded())), missed=self.missed)
 
     def __repr__(self) -> str:
         many = "" if self.batch is None else f"{self.batch} × "
@@ -169,19 +171,13 @@ class FiniteMDP:
         shape = (self.states, self.actions, self.branching)
         cells = math.prod(shape[:2])
         require(f"a table of {cells:,} pairs (s, a)", memory=cells * (12 * self.branching + 8))
-        rows, columns = self.owners(), self.choices
-        successors, probabilities = aligned(shape, np.int32), aligned(shape, np.float64)
-        rewards = aligned(shape[:2], np.float64)
-        successors[...] = np.arange(self.states, dtype=np.int32)[:, None, None]
-        probabilities[...] = np.arange(self.branching) == 0
-        rewards[...] = -np.inf
-        successors[rows, columns] = self.successors
-        probabilities[rows, columns] = self.probabilities
-        rewards[rows, columns] = self.rewards
-        arrays = successors, probabilities, rewards
-        dense = trusted(*(frozen(x, x.dtype) for x in arrays), self.discount)
-        _name(dense, self.state_names, self.action_names)
-        return dense
+        stay = np.arange(self.states)[:, None, None], np.arange(self.branching) == 0, -np.inf
+        arrays = [aligned(shape[: own.ndim + 1], own.dtype) for own in leaves(self)[:3]]
+        for array, own, missing in zip(arrays, leaves(self), stay):
+            array[...] = missing
+            array[self.owners(), self.choices] = own
+        fields = *(frozen(array, array.dtype) for array in arrays), self.discount
+        return trusted(*fields, names=(self.state_names, self.action_names), missed=self.missed)
 
     def owners(self) -> np.ndarray:
         """The state of every pair of the ragged layout, [L]."""
@@ -221,6 +217,7 @@ class FiniteMDP:
         return self.choices[rows[np.searchsorted(rows, self.offsets[:-1])]]
 
     @classmethod
+    @door
     def from_dense(
         cls, kernel: Any, rewards: Any, discount: Any, *, axes: Axes | None = None, **more: Any
     ) -> FiniteMDP:
@@ -239,10 +236,11 @@ class FiniteMDP:
         return cls(**of_kernel(kernel, rewards, axes), discount=discount, **more)
 
     @classmethod
+    @door
     def from_sparse(
         cls, kernels: Sequence[Any], rewards: Any, discount: float, **more: Any
     ) -> FiniteMDP:
-        """From one scipy sparse matrix [S, S] per action and rewards [S], [S, A], or such matrices.
+        """From a matrix [S, S] per action, sparse or dense, and rewards [S], [S, A] or R[a][s, s'].
 
         Where a mask ``available`` or a reward of −inf says that a state does not have an action,
         the matrix's row may be empty.
@@ -250,6 +248,7 @@ class FiniteMDP:
         return cls(**of_matrices(kernels, rewards), discount=discount, **more)
 
     @classmethod
+    @door
     def from_pairs(
         cls, states: Any, actions: Any, kernel: Any, rewards: Any, discount: float, **more: Any
     ) -> FiniteMDP:
@@ -266,6 +265,7 @@ class FiniteMDP:
         return cls(**of_pairs(states, actions, kernel, rewards), discount=discount, **more)
 
     @classmethod
+    @door
     def from_gymnasium(
         cls, environment: Any, discount: float, *, axes: Axes | None = None, **more: Any
     ) -> FiniteMDP:
@@ -280,6 +280,7 @@ class FiniteMDP:
         return cls(**of_toy_text(environment, axes), discount=discount, **more)
 
     @classmethod
+    @door
     def from_function(
         cls,
         states: int,
@@ -319,9 +320,8 @@ def adopted(
     """A validated MDP that takes over the arrays, of our own, of the constructor's first four."""
     fields: Any = validated(*arrays, **layout)
     del arrays, layout
-    mdp = trusted(*(frozen(array, dtype) for array, dtype in zip(fields, _DTYPES)))
-    _name(mdp, state_names, action_names)
-    return mdp
+    arrays = tuple(frozen(array, dtype) for array, dtype in zip(fields, _DTYPES))
+    return trusted(*arrays, names=(state_names, action_names), missed=fields.missed)
 
 
 def leaves(mdp: FiniteMDP) -> tuple[Any, ...]:
@@ -329,11 +329,11 @@ def leaves(mdp: FiniteMDP) -> tuple[Any, ...]:
     return tuple(getattr(mdp, name) for name in (_NAMED if mdp.ragged else FIELDS))
 
 
-def trusted(*fields: Any) -> FiniteMDP:
+def trusted(*fields: Any, names: Any = (None, None), missed: float = 0.0) -> FiniteMDP:
     """Without validation or copies: for leaves that are tracers or come from a valid MDP."""
     mdp = object.__new__(FiniteMDP)
     _set(mdp, *fields)
-    _name(mdp, None, None)
+    _name(mdp, missed, *names)
     return mdp
 
 
@@ -342,7 +342,8 @@ def _set(mdp: FiniteMDP, *fields: Any) -> None:
         object.__setattr__(mdp, name, array)
 
 
-def _name(mdp: FiniteMDP, states: Any, actions: Any) -> None:
+def _name(mdp: FiniteMDP, missed: float, states: Any, actions: Any) -> None:
+    object.__setattr__(mdp, "missed", missed)
     for name, values, count in (("state_names", states, "states"), ("action_names", actions, "")):
         if values is not None:
             values = checked_names(name, values, getattr(mdp, count or "actions"))

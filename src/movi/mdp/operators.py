@@ -19,7 +19,9 @@ from movi.errors import UserError
 from movi.mdp.model import FiniteMDP, leaves, trusted
 
 jax.tree_util.register_pytree_node(
-    FiniteMDP, lambda mdp: (leaves(mdp), None), lambda _, parts: trusted(*parts)
+    FiniteMDP,
+    lambda mdp: (leaves(mdp), mdp.missed),
+    lambda missed, parts: trusted(*parts, missed=missed),
 )
 
 
@@ -40,6 +42,8 @@ class DeviceMDP(NamedTuple):
     owners: Array | None = None
     """The state of each pair, where there is a row per pair: [L, B] and [L] above. Only `pairwise`
     gives that, and only `best`, `greedy_index` and `chosen` tell it apart."""
+    missed: Array | float = 0.0
+    """How far from 1 a row of a single MDP was before it was normalised."""
 
 
 def on_device(mdp: FiniteMDP, copies: int = 1) -> DeviceMDP:
@@ -86,7 +90,7 @@ def _single(
     mdp: FiniteMDP, available: np.ndarray | None = None, owners: np.ndarray | None = None
 ) -> DeviceMDP:
     fields = (mdp.successors, mdp.probabilities, mdp.rewards, mdp.discount.reshape(1, 1))
-    return DeviceMDP(*jax.device_put((*fields, available, owners)))
+    return DeviceMDP(*jax.device_put((*fields, available, owners, mdp.missed)))
 
 
 def best(mdp: DeviceMDP, q: Array, states: int) -> Array:

@@ -15,10 +15,11 @@ import numpy as np
 from jax import Array
 
 from movi.errors import check_not_negative
-from movi.mdp.certificates import Aim, Bracket, aim, bracket, sweeps_needed
+from movi.mdp.certificates import Aim, Bracket, aim, bracket, rounding, sweeps_needed
 from movi.mdp.exact import Optimum, bounded_policy_value, certain, optimum
-from movi.mdp.methods import DIRECT
-from movi.mdp.model import FiniteMDP
+from movi.mdp.expectation import expectation
+from movi.mdp.methods import DIRECT, largest_reward
+from movi.mdp.model import FiniteMDP, leaves, trusted
 from movi.mdp.operators import DeviceMDP, on_device, reward_size, table_jit
 from movi.mdp.sweeps import backup, optimal_bracket
 from movi.soft import Real, soft_maximum, soft_policy
@@ -42,10 +43,10 @@ def regularised_bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real) -
 
 def _bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real) -> Bracket:
     """For τ > 0. The A terms exp(·) ≤ 1 and their sum are off by (A + 8) 2⁻⁵² relatively."""
-    actions, branching = mdp.rewards.shape[-1], mdp.successors.shape[-1]
+    actions, unit = mdp.rewards.shape[-1], rounding(mdp)
     size = reward_size(mdp) + tau * np.log(actions)
     discount = mdp.discount[0, 0]
-    found = bracket(v, soft_maximum(backed_up, tau) - v, size, discount, branching, jnp)
+    found = bracket(v, soft_maximum(backed_up, tau) - v, size, discount, unit, jnp)
     more = tau * (actions + 8) * 2.0**-52 / (1 - discount)
     return found._replace(bound=found.bound + more, floor=found.floor + more)
 
@@ -145,13 +146,14 @@ def entropy(policy: np.ndarray) -> np.ndarray:
 def following(mdp: FiniteMDP, policy: np.ndarray, tau: float = 0.0) -> FiniteMDP:
     """The Markov chain of a stochastic policy [S, A], an MDP with one action; τ H(π) is added."""
     rows = mdp.states, 1, mdp.actions * mdp.branching
-    rewards = (policy * np.where(policy > 0, mdp.rewards, 0.0)).sum(-1) + tau * entropy(policy)
-    return FiniteMDP(
+    rewards = expectation(policy, mdp.rewards) + tau * entropy(policy)
+    chain = FiniteMDP(
         mdp.successors.reshape(rows),
         (policy[..., None] * mdp.probabilities).reshape(rows),
         rewards[:, None],
         float(mdp.discount),
     )
+    return trusted(*leaves(chain), missed=chain.missed + mdp.missed)
 
 
 def stochastic_policy_value(
@@ -164,4 +166,5 @@ def stochastic_policy_value(
     v, bound = bounded_policy_value(chain, only, tolerance, guess)
     with jax.enable_x64(True):
         q = np.asarray(backup(on_device(mdp), jnp.asarray(v[:, 0])))
-    return v[:, 0], q, bound + 2.0**-50 * float(np.abs(v).max())
+    size = largest_reward(mdp) + float(np.abs(v).max())
+    return v[:, 0], q, bound + rounding(mdp) * size

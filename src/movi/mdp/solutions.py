@@ -4,10 +4,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from movi.errors import UserError
-from movi.mdp.certificates import Aim, bracket, check_tolerance
+from movi.errors import UserError, door
+from movi.mdp.certificates import Aim, bracket, check_tolerance, rounding
 from movi.mdp.checks import require_single
-from movi.mdp.methods import actions_of, largest_reward, optimal
+from movi.mdp.methods import Method, actions_of, largest_reward, optimal
 from movi.mdp.model import FiniteMDP
 
 TOLERANCE = 1e-6  # of a solution, by default
@@ -58,6 +58,7 @@ class Solution(NamedTuple):
         terms = np.exp((self.q.reshape(-1) - best[owners]) / self.tau)
         return best + self.tau * np.log(np.bincount(owners, terms))
 
+    @door
     def at(self, state: int | str) -> dict[Any, float]:
         """q(s, ·) of one state, by the actions that it has; by their names if they have any.
 
@@ -76,6 +77,7 @@ class Solution(NamedTuple):
         names = numbers if mdp.action_names is None else mdp.action_names[numbers]
         return dict(zip(names.tolist(), values.tolist()))
 
+    @door
     def action(self, state: int | str) -> Any:
         """π(s) of one state, or its likeliest action; the action's name if it has one."""
         own = self.policy[self._number(state)]
@@ -104,7 +106,7 @@ class Solution(NamedTuple):
 def solution(
     mdp: FiniteMDP,
     *,
-    method: str = "auto",
+    method: Method = "auto",
     tolerance: float | None = None,
 ) -> Solution:
     """q* to a tolerance (1e-6 by default) by a method; see `methods`."""
@@ -129,14 +131,16 @@ def solution(
     )
 
 
+@door
 def rounding_floor(mdp: FiniteMDP) -> float:
     """No certificate of this MDP can be proven to be less than this: known before any iteration.
 
     As `certificates.bracket` from v = 0: ‖v*‖ is at least the nearer of the ends
     min_s max_a r / (1 − γ) and max_s max_a r / (1 − γ).
     """
+    require_single(mdp)
     best, size = mdp.best(mdp.rewards), largest_reward(mdp)
-    found = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), mdp.branching)
+    found = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), rounding(mdp))
     return float(found.floor)
 
 
@@ -151,6 +155,7 @@ class PolicyValue(NamedTuple):
     """A proven bound on ‖q* − q_π‖∞, or on ‖q^τ_* − q^τ_π‖∞."""
 
 
+@door
 def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
     """Evaluate a solution's policy; ‖q* − q_π‖ ≤ ‖q* − q‖ + ‖q − q_π‖ bounds its loss."""
     from movi.mdp.exact import bounded_policy_value

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from movi.mdp.certificates import Aim, Bracket, bracket
+from movi.mdp.certificates import Aim, Bracket, bracket, rounding
 from movi.mdp.operators import (
     DeviceMDP,
     best,
@@ -23,7 +23,7 @@ from movi.soft import Real
 def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array) -> Bracket:
     """The bracket of q* from any v [S] and its backup r + γ P v [S, A] (or [L])."""
     d = best(mdp, backed_up, v.shape[0]) - v
-    return bracket(v, d, reward_size(mdp), mdp.discount[0, 0], mdp.successors.shape[-1], jnp)
+    return bracket(v, d, reward_size(mdp), mdp.discount[0, 0], rounding(mdp), jnp)
 
 
 def backup(mdp: DeviceMDP, v: Array) -> Array:
@@ -86,7 +86,7 @@ def policy_sweeps(
     def carried(w: Array, n: Real) -> Any:
         step = expected(successors[:, None], probabilities[:, None], w)[:, 0]
         swept = own + discount * step
-        found = bracket(w, swept - w, size, discount, mdp.successors.shape[-1], jnp)
+        found = bracket(w, swept - w, size, discount, rounding(mdp), jnp)
         return w, swept, found, n
 
     def unfinished(carry: Any) -> Array:

@@ -8,16 +8,17 @@ from typing import Any, Literal
 import numpy as np
 
 from movi.errors import UserError
-from movi.mdp.checks import expected_rewards, floats, numbers
+from movi.mdp.checks import floats, numbers
+from movi.mdp.expectation import expectation
 
 Axes = Literal["SA", "AS"]  # which comes first in a kernel or a table P: state or action
 Arrays = dict[str, Any]
+_SAY = 'axes="SA" or axes="AS" says which'
 
 
 def of_kernel(kernel: Any, rewards: Any, axes: Axes | None) -> Arrays:
     """From P[s, a, s'] and rewards [S], [S, A] or [S, A, S']."""
     kernel = floats("kernel", kernel)
-    check_axes(axes)
     if axes == "AS" and kernel.ndim in (3, 4):
         if kernel.shape[-1] != kernel.shape[-2]:
             raise UserError(f"kernel: shape {kernel.shape}, expected [A, S, S] or [M, A, S, S]")
@@ -27,7 +28,7 @@ def of_kernel(kernel: Any, rewards: Any, axes: Axes | None) -> Arrays:
         hint = '; axes="AS" takes [A, S, S]' if turned else ""
         raise UserError(f"kernel: shape {kernel.shape}, expected [S, A, S] or [M, S, A, S]{hint}")
     if axes is None:
-        warn_of_axes("kernel", kernel.shape[-3], kernel.shape[-2], "P[s, a, s']")
+        warn_of_axes("kernel", kernel.shape[-3], kernel.shape[-2], f"P[s, a, s']; {_SAY}")
     if kernel.size == 0:
         raise UserError(f"kernel: shape {kernel.shape}, expected at least one state and action")
     support = kernel != 0
@@ -35,9 +36,13 @@ def of_kernel(kernel: Any, rewards: Any, axes: Axes | None) -> Arrays:
     # A stable sort of "is absent" puts the possible successors first, in their order.
     successors = np.argsort(~support, axis=-1, kind="stable")[..., :branching]
     probabilities = np.take_along_axis(kernel, successors, -1)
-    rewards = expected_rewards(
-        floats("rewards", rewards), successors, probabilities, kernel.shape[-1]
-    )
+    rewards = floats("rewards", rewards)
+    lead = kernel.ndim - 3
+    same = rewards.ndim < lead + 2 or np.array_equal(rewards, rewards.swapaxes(lead, lead + 1))
+    if axes == "AS" and not same:
+        warn_of_axes("rewards", kernel.shape[-3], kernel.shape[-2], "R[s, a], whatever the axes")
+    if rewards.shape == kernel.shape:
+        rewards = expectation(kernel, rewards)
     return {"successors": successors, "probabilities": probabilities, "rewards": rewards}
 
 
@@ -47,7 +52,7 @@ def of_matrices(kernels: Sequence[Any], rewards: Any) -> Arrays:
 
     if len(kernels) == 0:
         raise UserError("kernels: empty, expected one [S, S] matrix per action")
-    rows = [sparse.csr_array(kernel, copy=True) for kernel in kernels]
+    rows = [_matrix("kernels", kernel) for kernel in kernels]
     states = rows[0].shape[0]
     for a, kernel in enumerate(rows):
         if kernel.shape != (states, states):
@@ -55,11 +60,16 @@ def of_matrices(kernels: Sequence[Any], rewards: Any) -> Arrays:
                 f"kernels: the matrix of action {a} has shape {kernel.shape}, "
                 f"expected ({states}, {states})"
             )
-    if isinstance(rewards, Sequence) and len(rewards) and sparse.issparse(rewards[0]):
-        if len(rewards) != len(rows) or any(r.shape != rows[0].shape for r in rewards):
+    if not (isinstance(rewards, Sequence) and any(map(sparse.issparse, rewards))):
+        rewards = floats("rewards", rewards)
+    if isinstance(rewards, Sequence) or rewards.ndim == 3:  # R[a][s, s'], as the kernels
+        by_action = [_matrix("rewards", r) for r in rewards]
+        if len(by_action) != len(rows) or any(r.shape != rows[0].shape for r in by_action):
             raise UserError(f"rewards: expected {len(rows)} matrices of shape {rows[0].shape}")
-        each = [k.multiply(r).sum(1) for k, r in zip(rows, rewards)]
-        rewards = np.stack([np.asarray(r).ravel() for r in each], 1)
+        each = [(k.multiply(r != 0), r.multiply(k != 0)) for k, r in zip(rows, by_action)]
+        rewards = np.stack([expectation(_slots(k)[1], _slots(r)[1]) for k, r in each], 1)
+    elif rewards.ndim == 2 and not np.array_equal(rewards, rewards.T):
+        warn_of_axes("rewards", states, len(rows), "R[s, a]; R[a][s, s'] has a matrix for each a")
     padded = [_slots(kernel) for kernel in rows]
     branching = max(p.shape[1] for _, p in padded)
     successors = np.zeros((states, len(rows), branching), np.int32)
@@ -67,6 +77,16 @@ def of_matrices(kernels: Sequence[Any], rewards: Any) -> Arrays:
     for a, (s, p) in enumerate(padded):
         successors[:, a, : s.shape[1]], probabilities[:, a, : p.shape[1]] = s, p
     return {"successors": successors, "probabilities": probabilities, "rewards": rewards}
+
+
+def _matrix(name: str, given: Any) -> Any:
+    """A sparse matrix of what is one, or an array."""
+    import scipy.sparse as sparse
+
+    matrix: Any = given if sparse.issparse(given) else floats(name, given)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise UserError(f"{name}: {given!r}, expected a matrix of numbers")
+    return sparse.csr_array(matrix, copy=True)
 
 
 def _slots(kernel: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -96,7 +116,6 @@ def of_pairs(states: Any, actions: Any, kernel: Any, rewards: Any) -> Arrays:
 
     The pairs may come in any order. A row of ``R`` of −inf is a pair that is not there.
     """
-    import scipy.sparse as sparse
 
     s, a = numbers("states", states), numbers("actions", actions)
     for name, x in (("states", s), ("actions", a)):
@@ -105,12 +124,12 @@ def of_pairs(states: Any, actions: Any, kernel: Any, rewards: Any) -> Arrays:
         if len(x) and x.min() < 0:
             raise UserError(f"{name}: {x.min()}, expected numbers ≥ 0")
     r = floats("rewards", rewards)
-    if not (len(s) == len(a) == len(r) > 0) or r.ndim != 1:
+    if r.ndim != 1 or not len(s) == len(a) == len(r) > 0:
         raise UserError(
             f"pairs: {len(s)} states, {len(a)} actions, rewards of shape {r.shape}, "
             "expected as many of each, at least one"
         )
-    matrix = sparse.csr_array(kernel)
+    matrix = _matrix("kernel", kernel)
     if matrix.shape[0] != len(s) or matrix.shape[1] <= s.max():
         raise UserError(
             f"kernel: shape {matrix.shape}, expected ({len(s)}, S) with S above {s.max()}"
@@ -129,7 +148,6 @@ def of_pairs(states: Any, actions: Any, kernel: Any, rewards: Any) -> Arrays:
 
 def of_toy_text(environment: Any, axes: Axes | None) -> Arrays:
     """From a toy-text environment or its table ``P``, whose states may have different actions."""
-    check_axes(axes)
     own = isinstance(environment, Mapping)
     table = environment if own else _table_of(environment)
     if axes == "AS":
@@ -137,7 +155,7 @@ def of_toy_text(environment: Any, axes: Axes | None) -> Arrays:
     numbered = _checked_table(table)
     states = len(numbered)
     if own and axes is None:
-        warn_of_axes("table", states, len(numbered[0]), "P[s][a]")
+        warn_of_axes("table", states, len(numbered[0]), f"P[s][a]; {_SAY}")
     at_rest = {
         s
         for s in range(states)
@@ -153,7 +171,8 @@ def of_toy_text(environment: Any, axes: Axes | None) -> Arrays:
                 successor = states if end else int(successor)
                 row[successor] = row.get(successor, 0.0) + float(p)
             rows.append(row)
-            rewards.append(sum(float(p) * float(r) for p, _, r, _ in listed))
+            earned = np.array([(p, r) for p, _, r, _ in listed], float).reshape(-1, 2)
+            rewards.append(float(expectation(*earned.T)))
     chosen = [list(actions) for actions in numbered]
     if any(states in row for row in rows):
         # Where episodes end; it has the actions of the others if these all have the same.
@@ -191,17 +210,11 @@ def _table_of(environment: Any) -> Mapping[int, Any]:
     return table
 
 
-def check_axes(axes: str | None) -> None:
-    """The order of axes is one of two, or is not said."""
-    if axes not in (None, "SA", "AS"):
-        raise UserError(f"axes: {axes!r}, expected 'SA' (state, action) or 'AS' (action, state)")
-
-
 def warn_of_axes(name: str, states: int, actions: int, taken: str) -> None:
     """Where A = S, nothing in the data shows the order of the axes: say which was assumed."""
     if states == actions > 1:
         line = f"{name}: {states} states and as many actions, taken as {taken}"
-        warnings.warn(f'{line}; axes="SA" or axes="AS" says which', stacklevel=4)
+        warnings.warn(line, stacklevel=5)
 
 
 def _turned(table: Mapping[int, Any]) -> Mapping[int, Any]:
@@ -226,7 +239,7 @@ def _checked_table(table: Mapping[int, Any]) -> list[dict[int, Any]]:
                 if not (isinstance(a, int | np.integer) and 0 <= a < 2**31):
                     raise UserError(f"table: state {s}: action {a!r}, expected a number ≥ 0")
                 for p, successor, reward, _ in row[a]:
-                    if not (float(p) >= 0 and math.isfinite(float(reward))):
+                    if not (0 <= float(p) < math.inf and math.isfinite(float(reward))):
                         raise UserError(
                             f"table: state {s}, action {a}: probability {p} and reward {reward}, "
                             "expected a probability ≥ 0 and a finite reward"

@@ -28,4 +28,4 @@ _HOMES = {
 }
 
 __all__ = [name for names in _HOMES.values() for name in names]
-__getattr__ = named(__name__, _HOMES)
+__getattr__, __dir__ = named(__name__, _HOMES)

@@ -94,12 +94,11 @@ class Solve(Read):
         """Solve, print, write."""
         import numpy as np
 
-        from movi.files import file_to_write
-        from movi.mdp.files import write_arrays
+        from movi.mdp.files import npz_to_write, write_arrays
         from movi.mdp.solutions import TOLERANCE, policy_value, rounding_floor
 
         if self.out is not None:
-            file_to_write(self.out)
+            npz_to_write(self.out)
         check_count("samples", self.samples)
         check_count("iterations", self.iterations)
         check_count("horizon", self.horizon)

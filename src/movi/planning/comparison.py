@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from movi.errors import UserError, check_count, check_seed
+from movi.errors import UserError, check_count, check_seed, door
 from movi.mdp import FiniteMDP
 from movi.mdp.checks import require_batch
 from movi.mdp.regularised import certain_optimum
@@ -42,6 +42,7 @@ class Comparison(NamedTuple):
     """τ of the optimum of each scheme; 0 is q*."""
 
 
+@door
 def compare(
     mdps: FiniteMDP,
     schemes: Sequence[str | Algorithm | Options] = ("avi", "movi", "sql", "dpp"),

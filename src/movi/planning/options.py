@@ -13,7 +13,7 @@ from tyro.conf import arg
 from tyro.constructors import PrimitiveConstructorSpec
 
 from movi import family
-from movi.errors import UserError
+from movi.errors import check_fields
 from movi.planning.engine import Scheme
 from movi.schedules import Constant, Mean, Schedule
 from movi.targets import AVI, MOVI, SQL, Algorithm, dynamic_policy_programming
@@ -45,6 +45,7 @@ class Options:
 
     def __post_init__(self) -> None:
         """Checks every field, as making the scheme does."""
+        check_fields(self)
         self.scheme()
 
     def algorithm(self) -> Algorithm:
@@ -120,8 +121,6 @@ class Regularised(Options):
 
     def algorithm(self) -> Algorithm:
         """MD-VI(λ, τ) or DA-VI(λ, τ)."""
-        if self.evaluation not in ("regularised", "plain"):
-            raise UserError(f"evaluation: {self.evaluation!r}, expected 'regularised' or 'plain'")
         regularised = self.evaluation == "regularised"
         return type(self).made_by(self.lam, self.tau, regularised=regularised)
 

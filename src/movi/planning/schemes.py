@@ -12,7 +12,7 @@ movi.errors.UserError: scheme: md-vi has no option 'eta', expected some of lambd
 from dataclasses import fields
 from typing import Any, get_type_hints
 
-from movi.errors import UserError
+from movi.errors import UserError, door
 from movi.planning.engine import Scheme
 from movi.planning.options import SCHEMES, Options
 from movi.reading import checked
@@ -81,6 +81,7 @@ def label(which: "str | Algorithm | Options") -> str:
     return ":".join(parts)
 
 
+@door
 def scheme(which: "str | Algorithm | Options", beta: Schedule | None = None) -> Scheme:
     """The scheme of this name, of these options, or of any algorithm; β_k = k/(k+1) for those.
 

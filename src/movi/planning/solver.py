@@ -10,11 +10,12 @@ import numpy as np
 from jax import Array
 
 from movi.algorithm import Algorithm
-from movi.errors import UserError, check_count, check_seed
+from movi.errors import UserError, check_count, check_seed, door
 from movi.mdp import FiniteMDP
 from movi.mdp.certificates import Aim, check_tolerance, sweeps_needed
 from movi.mdp.checks import require_single
 from movi.mdp.functions import FunctionMDP
+from movi.mdp.methods import Method
 from movi.mdp.operators import DeviceMDP, masked, on_device, table_jit
 from movi.mdp.regularised import regularised_bracket
 from movi.mdp.solutions import TOLERANCE, Solution, rounding_floor, solution
@@ -44,11 +45,12 @@ from movi.targets import AVI
 _CHUNK = 100  # iterations between two looks at the progress bar
 
 
+@door
 def solve(
     mdp: FiniteMDP | FunctionMDP,
     scheme: str | Algorithm | Options | None = None,
     *,
-    method: str = "auto",
+    method: Method = "auto",
     sampled: bool = False,
     samples: int = 1,
     iterations: int | None = None,

@@ -14,4 +14,4 @@ if TYPE_CHECKING:
     from movi.reports.page import write_report as write_report
 
 __all__ = ["draw", "write_report"]
-__getattr__ = named(__name__, {".page": __all__})
+__getattr__, __dir__ = named(__name__, {".page": __all__})

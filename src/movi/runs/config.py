@@ -12,9 +12,9 @@ from collections.abc import Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from typing import Any, Literal
 
-from movi.agents.options import Options, Unknown, check_fields, check_integer
+from movi.agents.options import Options, Unknown, check_integer
 from movi.agents.registry import known, options_of
-from movi.errors import UserError, check_fraction, check_positive
+from movi.errors import UserError, check_fields, check_fraction, check_positive, of_type
 from movi.reading import checked, of_format
 from movi.runs.presets import preset_options
 from movi.schedules import Epsilon, Schedule
@@ -130,17 +130,19 @@ class Config:
 
     def __post_init__(self) -> None:
         """Checks every field."""
-        if type(self) is Config and not isinstance(self.algorithm, str):  # a command may miss it
-            raise UserError(f"algorithm: {self.algorithm!r}, expected a name")
+        if type(self) is Config:  # a command may miss some
+            of_type("algorithm", self.algorithm, str)
+            of_type("preset", self.preset, str)
         options = chosen_options(self.algorithm, self.preset, self.options)
         object.__setattr__(self, "options", options)
         taken = {own.name for own in fields(options)} & RESERVED
         if taken:
             raise UserError(f"options: {sorted(taken)[0]} of {self.algorithm} is a config's field")
-        check_fields(self)
         for own in fields(Config):
             if own.metadata.get("least") is not None:
                 check_integer(own.name, getattr(self, own.name), own.metadata["least"])
+        if type(self) is Config:
+            check_fields(self)
         for name in ("gamma", "epsilon_final", "evaluation_epsilon"):
             check_fraction(name, getattr(self, name))
         if self.gamma == 1:
@@ -148,7 +150,7 @@ class Config:
         for name in ("learning_rate", "optimiser_epsilon", "reward_clip"):
             if getattr(self, name) is not None:
                 check_positive(name, getattr(self, name))
-        if not all(isinstance(width, int) and width >= 1 for width in self.hidden):
+        if not all(width >= 1 for width in self.hidden):
             raise UserError(f"hidden: {self.hidden!r}, expected widths of at least 1")
         if self.learning_starts > self.replay_capacity:
             raise UserError(

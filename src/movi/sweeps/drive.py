@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
 
-from movi.errors import UserError, plain
+from movi.errors import UserError, door, plain
 from movi.files import check_own_directory, directory_to_write
 from movi.runs.files import CONFIG, ENDED, read_config
 from movi.runs.lock import SWEEP_LOCK, Lock
@@ -230,6 +230,7 @@ def to_stdout(line: str) -> None:
     sys.stdout.flush()
 
 
+@door
 def sweep(
     matrix: str | Path | Sweep,
     out: str | Path,

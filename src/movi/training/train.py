@@ -13,7 +13,7 @@ from movi.agents.learner import fingerprint
 from movi.agents.options import Options
 from movi.envs.interface import Environment
 from movi.envs.jax_env import JaxEnvironment
-from movi.errors import UserError
+from movi.errors import UserError, door
 from movi.replay.interface import Replay
 from movi.runs.config import Config
 from movi.runs.files import holds_run
@@ -27,6 +27,7 @@ from movi.training.run_directory import RunDirectory, check_free, check_learner
 from movi.training.stopping import Stop, never
 
 
+@door
 def train(
     config: Config,
     out: str | Path | None = None,
@@ -74,6 +75,7 @@ def train(
         return _train(config, [config.seed], outs, overrides, None, watching, stop)[0]
 
 
+@door
 def train_seeds(
     config: Config,
     seeds: Sequence[int],
