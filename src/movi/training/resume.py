@@ -1,5 +1,6 @@
 """Whether and how a run directory that is already there is continued."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -116,10 +117,9 @@ def result_of(run: Path, network: Any = None) -> dict[str, Any]:
 
 def evaluation_of(file: EvaluationFile) -> Evaluation:
     """The evaluation that a file holds."""
-    others = {
-        name: Evaluation(other["returns"], other["lengths"]) for name, other in file.average.items()
-    }
-    return Evaluation(file.returns, file.lengths, average=others)
+    others = {name: evaluation_of(other) for name, other in file.average.items()}
+    returns = [math.nan if value is None else value for value in file.returns]
+    return Evaluation(returns, file.lengths, average=others)
 
 
 def is_grouped(run: Path) -> bool:

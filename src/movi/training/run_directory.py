@@ -1,8 +1,6 @@
 """The writer of a run directory; its files are described in ``movi.runs.files``."""
 
 import hashlib
-import json
-import math
 import os
 import shutil
 import time
@@ -16,7 +14,7 @@ from movi.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded
 from movi.agents.learner import comparable
 from movi.errors import UserError, one_line
 from movi.files import check_own_directory, directory_to_write, write_aside, writing
-from movi.reading import LARGE, content, read_rows, rows
+from movi.reading import LARGE, as_json, content, read_rows, rows
 from movi.replay.ring import Damaged
 from movi.runs.config import Config
 from movi.runs.files import (
@@ -166,7 +164,7 @@ class RunDirectory:
         }
         self._last, self._last_step = now, step
         with writing(self.path):
-            self._metrics.add(clean(metrics))
+            self._metrics.add(metrics)
             self._timing.add(timing)
             self._events.add({**metrics, **timing})
         self.rows.append(dict(metrics))
@@ -199,14 +197,14 @@ class RunDirectory:
 
     def status(self, status: Status, step: int, message: str = "") -> None:
         """Writes the run's status."""
-        text = json.dumps({"status": status, "step": step, "message": message, "time": now()})
+        text = as_json({"status": status, "step": step, "message": message, "time": now()})
         with writing(self.path):
             write_aside(self.path / STATUS, text + "\n")
 
     def write_json(self, name: str, data: Any) -> None:
         """Writes a file of JSON."""
         with writing(self.path):
-            write_aside(self.path / name, json.dumps(data, indent=2) + "\n")
+            write_aside(self.path / name, as_json(data, indent=2) + "\n")
 
     def close(self) -> None:
         """Closes the files; a new directory in which nothing began is removed again."""
@@ -320,15 +318,7 @@ def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-def clean(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The same without what JSON has no word for: a value that is not finite becomes null."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in metrics.items()
-    }
+    return "".join(as_json(row) + "\n" for row in rows).encode()
 
 
 def check_free(path: Path) -> None:
