@@ -91,6 +91,8 @@ class RunDirectory:
         played = _cut(self.path / EVALUATIONS, (written or {}).get("evaluations"))
         self.rows = rows(kept.decode(), str(self.path / METRICS), dict[str, float | None])
         self.evaluations = rows(played.decode(), str(self.path / EVALUATIONS), EvaluationRow)
+        if not self._new:  # before anything of an ended run is changed
+            self.status("running", step)
         with writing(self.path):
             for part in [*self.path.glob(".*.part"), *self.path.glob("checkpoint/.*.part")]:
                 part.unlink()
