@@ -265,10 +265,47 @@ def test_if_no_checkpoint_can_be_read_that_is_one_line_and_not_a_new_beginning(t
     for file in (tmp_path / "checkpoint").iterdir():
         file.write_bytes(b"\x80\x04K\x01.")
     before = results(tmp_path)
-    with pytest.raises(UserError, match="no checkpoint can be read") as error:
+    with pytest.raises(UserError, match="no checkpoint can be resumed") as error:
         train(HOST, tmp_path)
     assert "\n" not in str(error.value)
     assert results(tmp_path) == before
+
+
+def refusal(work):
+    """The line of a work that is refused, or ""."""
+    try:
+        work()
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+FILES = ["metrics.jsonl", "evaluations.jsonl", "versions.json", "replay/transitions.bin"]
+
+
+@pytest.mark.parametrize("name", [*FILES, "replay/transitions.crc"])
+def test_a_bit_that_flips_is_said_with_its_file_or_changes_nothing(name, whole, tmp_path):
+    with pytest.raises(Stop):
+        train(replace(HOST, evaluate_every=100), tmp_path / "run", watcher=StopAt(290))
+    train(replace(HOST, evaluate_every=100), tmp_path / "whole")
+    data = (tmp_path / "run" / name).read_bytes()
+    said, said_nothing = 0, 0
+    for k, at in enumerate(np.linspace(0, len(data) - 1, 12).astype(int)):
+        run = shutil.copytree(tmp_path / "run", tmp_path / str(k))
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << k % 8
+        (run / name).write_bytes(flipped)
+        before = {file: file.read_bytes() for file in run.rglob("*.*")}
+        line = refusal(lambda run=run: train(replace(HOST, evaluate_every=100), run))
+        if line:
+            said += 1
+            assert line.startswith(f"{run / name}".removesuffix(".crc").removesuffix(".bin"))
+            assert {file: file.read_bytes() for file in run.rglob("*.*")} == before
+        else:
+            said_nothing += 1
+            assert_equal_runs(run, tmp_path / "whole")
+    assert said
+    assert not said_nothing or not name.endswith("jsonl")
 
 
 def test_damaged_metrics_are_one_line(tmp_path):
@@ -276,7 +313,7 @@ def test_damaged_metrics_are_one_line(tmp_path):
         train(HOST, tmp_path, watcher=StopAt(290))
     rows = (tmp_path / "metrics.jsonl").read_text()
     (tmp_path / "metrics.jsonl").write_text(rows.replace("1", "2", 1))
-    with pytest.raises(UserError, match="no checkpoint can be read"):
+    with pytest.raises(UserError, match=r"^.*metrics.jsonl: damaged: .*can be resumed"):
         train(HOST, tmp_path)
 
 
@@ -289,7 +326,9 @@ def test_a_network_or_optimiser_of_another_shape_is_one_line(tmp_path):
         with pytest.raises(UserError, match="another algorithm, network, optimiser or loss"):
             train(HOST, tmp_path, **own)
     # Under another version, whose learners cannot be compared, the shapes still tell.
-    (tmp_path / "versions.json").write_text(versions.replace('"learner": "', '"learner": "other'))
+    other = {**json.loads(versions), "sha256": ""}
+    other["since"][0]["learner"] = "other"
+    (tmp_path / "versions.json").write_text(json.dumps(other))
     with pytest.raises(UserError, match=r"learner.*(missing|not expected|expected float32)"):
         train(HOST, tmp_path, optimiser=optax.sgd(0.1, momentum=0.9))
     with pytest.raises(UserError, match=r"learner.*expected float32"):

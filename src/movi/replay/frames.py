@@ -209,7 +209,7 @@ class FrameReplay:
         for start, stop in self._pieces(oldest, written):
             self._images.verify(start, stop)
         if self._frames[ZEROS].any():
-            raise Damaged("replay: the frame before an episode's first is not zeros")
+            raise Damaged(f"{self._images.file}: damaged (its first frame is not zeros)")
         self._user[:] = -1
         for t in range(first, added, 2**16):
             block = np.arange(t, min(t + 2**16, added))

@@ -34,7 +34,7 @@ class Ring:
           file: where they are kept; None keeps them in memory.
           new: make the file anew instead of opening it.
         """
-        self.size, self._file = size, file
+        self.size, self.file = size, file
         self.nbytes = size * bytes_per_record(dtype, mapped=file is not None)
         if file is None:
             self.data: Any = np.zeros(size, dtype)
@@ -59,7 +59,7 @@ class Ring:
                 end = min(stop, block + 2**14)
                 found = [zlib.crc32(row) for row in self._bytes[block:end]]
                 if not np.array_equal(self._sums[block:end], np.array(found, np.uint32)):
-                    raise Damaged(f"{self._file}: damaged")
+                    raise Damaged(f"{self.file}: damaged")
 
     def _ranges(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         """The slots of records first, …, last − 1: at most two pieces."""

@@ -93,6 +93,8 @@ class VersionsFile:
     """All versions that trained a run."""
 
     since: list[Since]
+    sha256: str = ""
+    """Of the text of these; of versions before it there is none."""
 
 
 @dataclass(frozen=True)

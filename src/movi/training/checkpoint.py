@@ -148,8 +148,7 @@ def newest(
             c.keep_until(step)
         return saved
     if damaged:
-        where = ", ".join(str(c.path) for c in checkpoints)
         raise UserError(
-            f"{where}: no checkpoint can be read; without it the run begins anew ({damaged[0]})"
+            f"{damaged[0]}; no checkpoint can be resumed (without {DIRECTORY}/ the run begins anew)"
         )
     return None

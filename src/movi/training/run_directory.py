@@ -141,7 +141,7 @@ class RunDirectory:
             since.append(Since(step, today, learner, machine(), now()))
         elif not since[-1].learner:  # of a version that did not note it
             since[-1] = replace(since[-1], learner=learner)
-        self.write_json(VERSIONS, {"format": 1, **asdict(VersionsFile(since))})
+        self.write_json(VERSIONS, {"format": 1, **asdict(VersionsFile(since, _digest(since)))})
         if not before:
             return f"the versions that trained it up to step {step:,} are not known"
         changed = [
@@ -303,12 +303,17 @@ def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
 
 
 def _versions(run: Path) -> list[Since]:
-    """The versions of a run so far, as far as they can be read: they are not results."""
-    try:
-        found = read_if_there(run, VERSIONS, VersionsFile)
-    except UserError:
-        found = None
-    return sorted(found.since, key=lambda own: own.step) if found else []
+    """The versions of a run so far; none if nothing says so."""
+    found: VersionsFile | None = read_if_there(run, VERSIONS, VersionsFile)
+    if found is None:
+        return []
+    if found.sha256 not in ("", _digest(found.since)):
+        raise Damaged(f"{run / VERSIONS}: damaged (its checksum is wrong)")
+    return sorted(found.since, key=lambda own: own.step)
+
+
+def _digest(since: Sequence[Since]) -> str:
+    return hashlib.sha256(as_json([asdict(own) for own in since]).encode()).hexdigest()
 
 
 def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
