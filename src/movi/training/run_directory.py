@@ -5,7 +5,7 @@ import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,6 +39,7 @@ from movi.training.evaluation import Evaluation
 from movi.versions import machine, now, of_training
 
 REPLAY = "replay"
+OPEN_FILES = 7  # of a run: the lock, rows of three kinds, TensorBoard's, two of the replay
 LEFTOVERS = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
 
 Opened = TypeVar("Opened", "_Rows", "_Events")
@@ -215,7 +216,8 @@ class RunDirectory:
             shutil.rmtree(self.replay, ignore_errors=True)
         self._lock.close()
         if self._made and not self._begun:
-            self.path.rmdir()
+            with suppress(OSError):  # whatever stopped it left something there
+                self.path.rmdir()
 
 
 def check_learner(run: Path, fingerprint: str) -> None:
