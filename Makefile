@@ -7,7 +7,7 @@ RECIPES := .venv-recipes/.ready
 RESULTS := results
 WORKERS ?= 2
 # Which versions of what we need: those that were tested; empty for the newest there are.
-CONSTRAINTS ?= -c constraints.txt
+CONSTRAINTS ?= -c constraints.txt -c constraints-docs.txt
 NEWEST ?= python3.13
 
 REFERENCE ?=
@@ -31,7 +31,7 @@ help:
 setup: $(READY)
 
 # Tests and report come along, so that both README commands share one environment.
-$(READY): pyproject.toml constraints.txt
+$(READY): pyproject.toml constraints.txt constraints-docs.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "movi needs Python 3.11 or newer, $(PYTHON) is %d.%d; try make PYTHON=python3.12" % sys.version_info[:2])'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[agents,atari,gymnax,mujoco,onnx,ray,report,video,dev]'
@@ -78,7 +78,7 @@ $(RECIPES): examples/recipes/requirements.txt
 # The site's tools are in an environment of their own, beside the package and what its notebooks need.
 .venv-docs/.ready: pyproject.toml constraints.txt constraints-docs.txt
 	test -x .venv-docs/bin/python || $(PYTHON) -m venv .venv-docs
-	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -c constraints-docs.txt -e '.[gymnax,report,docs]'
+	.venv-docs/bin/python -m pip install --quiet --disable-pip-version-check $(CONSTRAINTS) -e '.[gymnax,report,docs]'
 	@touch $@
 
 docs: .venv-docs/.ready

@@ -44,6 +44,8 @@ TAIL = 100_000
 """Bytes in which the last row of a file is looked for."""
 DEEPEST = 32
 """Lists and objects within each other."""
+LARGEST_NUMBER = 1e300
+"""Of a file; what is beyond it or not finite is written as null."""
 
 T = TypeVar("T")
 
@@ -103,6 +105,24 @@ def parsed(text: str, name: str, kind: str = "json") -> Any:
         reason = "too deep" if isinstance(error, RecursionError) else error
         raise UserError(f"{name}: cannot be read as {kind.upper()}: {reason}") from None
     return data
+
+
+def as_json(data: Any, **layout: Any) -> str:
+    """The text of JSON that every file of ours has, and ``parsed`` reads.
+
+    >>> as_json({"score": float("inf"), "returns": [1.5, float("nan")]})
+    '{"score": null, "returns": [1.5, null]}'
+    """
+    return json.dumps(without_infinite(data), allow_nan=False, **layout)
+
+
+def without_infinite(data: Any) -> Any:
+    """The same data; a number that no file holds is None."""
+    if isinstance(data, Mapping):
+        return {key: without_infinite(value) for key, value in data.items()}
+    if isinstance(data, list | tuple):
+        return [without_infinite(value) for value in data]
+    return None if isinstance(data, float) and not abs(data) <= LARGEST_NUMBER else data
 
 
 def _finite(number: str) -> float:
@@ -200,7 +220,7 @@ def _is(data: Any, kind: Any) -> bool:
         return isinstance(data, dict)
     if get_origin(kind) is Literal or kind is Literal:
         return isinstance(data, str)
-    return fits(data, kind) and not (kind is float and not abs(data) < 1e300)
+    return fits(data, kind) and not (kind is float and not abs(data) <= LARGEST_NUMBER)
 
 
 def _object(data: dict[str, Any], kind: Any, name: str) -> Any:

@@ -1,7 +1,6 @@
 """Results on disk: a CSV, and beside it what made it (command, config, seed, versions)."""
 
 import dataclasses
-import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from movi.files import write_aside, writing
+from movi.reading import as_json
 from movi.version import __version__
 from movi.versions import NUMERIC, installed
 
@@ -49,7 +49,7 @@ def write_table(
     path = directory / f"{name}.csv"
     with writing(path):
         directory.mkdir(parents=True, exist_ok=True)
-        write_aside(directory / f"{name}.json", json.dumps(made_by, indent=2) + "\n")
+        write_aside(directory / f"{name}.json", as_json(made_by, indent=2) + "\n")
         write_aside(path, text)
     return path
 

@@ -8,7 +8,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from movi.errors import NoRoom
+from movi.errors import NoRoom, UserError
+
+OTHERS = 64
+"""Files that a process has open whatever it does: libraries, pipes, a sweep's."""
 
 CGROUPS = {
     "": ("", "memory.max", "memory.current", "inactive_file"),
@@ -67,6 +70,16 @@ def available_cores() -> list[int]:
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
+
+
+def require_files(name: str, count: int) -> None:
+    """Raises unless so many more files can be open at once; within what is allowed, allows them."""
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = count + OTHERS
+    if now != resource.RLIM_INFINITY and wanted > now:
+        if most != resource.RLIM_INFINITY and wanted > most:
+            raise UserError(f"{name}: {wanted} open files, expected at most {most} (ulimit -n)")
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
 
 
 def require(name: str, *, memory: int = 0, disk: int = 0, directory: Path | None = None) -> None:

@@ -17,6 +17,10 @@ SPACE = ObservationSpace((4,), "float32")
 FRAMES = ObservationSpace((2, 3, 3), "uint8")
 
 
+SHIFTED = ("first", "added", "written", "oldest")
+"""What counts in a snapshot."""
+
+
 def transition(k, space=SPACE):
     rng = np.random.default_rng(k)
     s, s2 = (rng.integers(1, 200, space.shape).astype(space.dtype) for _ in range(2))
@@ -103,9 +107,34 @@ def test_what_is_sampled_does_not_depend_on_the_slack_or_the_place(kind, tmp_pat
             np.testing.assert_array_equal(a, c)
 
 
+@pytest.mark.parametrize("slack", [0, 10])
+@pytest.mark.parametrize("kind", [(UniformReplay, SPACE), (FrameReplay, FRAMES)])
+def test_a_moment_is_of_its_own_run_and_lap_whatever_the_records_hold(kind, slack, tmp_path):
+    """All transitions are the same, so that a checksum of what they hold alone tells nothing."""
+    kind, space = kind
+    about = {"slack": slack, "directory": tmp_path / "run"}
+
+    def moments(count, **files):
+        replay = kind(12, space, **files)
+        for _ in range(count):
+            replay.add(0, transition(1, space), True)
+            yield replay.snapshot()
+
+    ours = list(moments(90, **about))
+    other = list(moments(90, slack=slack, directory=tmp_path / "other"))
+    again = kind(12, space, **about, new=False)
+    wrong = [other[89], ours[30], other[30]]  # another run's, an older lap's
+    later = {name: value + 200 if name in SHIFTED else value for name, value in ours[89].items()}
+    for snapshot in [*wrong, later]:  # and a newer one's
+        with pytest.raises(Damaged, match="damaged, of another run or of another moment"):
+            again.restore(snapshot)
+    again.restore(ours[89])
+    assert len(again) == 12
+
+
 def test_files_of_another_size_absent_ones_and_links_are_one_line(tmp_path):
     dtype = np.dtype([("x", np.int32)])
-    Ring(5, dtype, tmp_path / "r.bin", new=True).seal(0, 5)
+    Ring(5, dtype, tmp_path / "r.bin", new=True).seal(0, 5, "mine")
     with pytest.raises(Damaged, match="20 bytes, expected 24"):
         Ring(6, dtype, tmp_path / "r.bin", new=False)
     with pytest.raises(Damaged, match="No such file"):

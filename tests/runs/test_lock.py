@@ -2,11 +2,16 @@
 
 import fcntl
 import os
+import signal
+import subprocess
+import sys
 import threading
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
+import movi
 from movi.runs.lock import InUse, Lock, is_locked
 
 
@@ -37,3 +42,55 @@ def test_patience_outlasts_somebody_who_only_looks(tmp_path):
             Lock(file)
         threading.Timer(0.2, fcntl.flock, (looked_at, fcntl.LOCK_UN)).start()
         Lock(file, patience=60.0).close()
+
+
+FORKS = {
+    "os.fork": "child = os.fork() or time.sleep(600)",
+    "multiprocessing": (
+        "child = multiprocessing.get_context('fork').Process(target=time.sleep, args=(600,))\n"
+        "child.start(); child = child.pid"
+    ),
+    "subprocess": "child = subprocess.Popen(['sleep', '600'], close_fds=False).pid",
+}
+
+
+@pytest.mark.parametrize("fork", FORKS)
+def test_a_child_that_outlives_its_killed_parent_does_not_keep_the_lock(fork, tmp_path):
+    """As that of a custom environment does."""
+    script = (
+        "import multiprocessing, os, subprocess, sys, time; from pathlib import Path\n"
+        "from movi.runs.lock import Lock\n"
+        f"lock = Lock(Path(sys.argv[1]))\n{FORKS[fork]}\nprint(child, flush=True); time.sleep(600)"
+    )
+    places = [str(Path(movi.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    parent = subprocess.Popen(
+        [sys.executable, "-c", script, str(tmp_path / "lock")],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(places)},
+    )
+    child = int(parent.stdout.readline())
+    try:
+        with pytest.raises(InUse, match=f"in use by process {parent.pid} "):
+            Lock(tmp_path / "lock")
+        parent.kill()
+        parent.wait(60)
+        os.kill(child, 0)  # it is there still
+        Lock(tmp_path / "lock").close()
+    finally:
+        os.kill(child, signal.SIGKILL)
+        parent.stdout.close()
+
+
+@pytest.mark.filterwarnings("ignore:.*fork:RuntimeWarning", "ignore:.*fork:DeprecationWarning")
+def test_a_child_that_ends_in_its_own_way_leaves_the_lock_to_its_parent(tmp_path):
+    with closing(Lock(tmp_path / "lock")) as lock:
+        child = os.fork()
+        if child == 0:
+            try:
+                lock.close()
+            finally:
+                os._exit(0)
+        os.waitpid(child, 0)
+        with pytest.raises(InUse):
+            Lock(tmp_path / "lock")
+    assert not (tmp_path / "lock").exists()

@@ -1,6 +1,10 @@
 """Runs on JAX-native environments as users meet them: directories, seeds, ends, commands."""
 
+import errno
 import json
+import os
+import resource
+from pathlib import Path
 
 import jax
 import jax.numpy as jnp
@@ -14,6 +18,7 @@ from movi.runs.config import Config
 from movi.runs.files import read_config, read_metrics, read_status
 from movi.runs.presets import preset_fields
 from movi.training.loop import Watcher
+from movi.training.run_directory import OPEN_FILES
 from movi.training.train import train, train_seeds
 from tests.training.jax_diagnostics import CONSTANT, episodic, one_state, zero
 
@@ -181,3 +186,52 @@ def test_what_a_compiled_loop_has_no_use_for_is_refused(name):
     config = Config("dqn", "mine", **TINY)
     with pytest.raises(UserError, match="not with a JaxEnvironment"):
         train(config, environment=one_state(3, truncate=True), **{name: object()})
+
+
+def open_files():
+    return len(list(Path("/dev/fd").iterdir()))
+
+
+def test_many_seeds_open_more_files_than_are_allowed_at_first(tmp_path, monkeypatch):
+    config = Config("dqn", "gymnax/CartPole-v1", **TINY).replace(
+        checkpoint_every=100, evaluate_every=100, evaluate_episodes=1
+    )
+    seeds, counted = range(12), []
+    outs = [tmp_path / f"seed-{seed}" for seed in seeds]
+
+    class Count(Watcher):
+        def progress(self, loop):
+            counted.append(open_files())
+
+    before = open_files()
+    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    try:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (before + 60, most))
+        train_seeds(config, seeds, outs, watcher=Count())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (now, most))
+    assert before + 60 < counted[0] <= before + OPEN_FILES * len(seeds) + 3
+    assert open_files() < before + 3
+
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (80, 147))
+    with pytest.raises(UserError, match=r"seeds: 12 in one process.* at most 147 .ulimit -n"):
+        train_seeds(config, seeds, [tmp_path / f"other-{seed}" for seed in seeds])
+    assert not list(tmp_path.glob("other-*"))
+
+
+def test_what_stops_a_run_at_its_beginning_is_said_and_not_what_it_left(tmp_path, monkeypatch):
+    """Too many open files, for example, of which the replay's cannot be removed either."""
+
+    def begin(self):
+        for file in self._files:
+            file.mkdir()
+            (file / "of others").touch()
+        raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
+
+    monkeypatch.setattr("movi.training.fused_loop.FusedLoop.begin", begin)
+    monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
+    with pytest.raises(OSError, match="Too many open files"):
+        train(
+            Config("dqn", "gymnax/CartPole-v1", **TINY).replace(checkpoint_every=100),
+            tmp_path / "run",
+        )

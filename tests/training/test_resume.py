@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -25,8 +26,10 @@ from movi.replay import UniformReplay
 from movi.runs.config import Config
 from movi.runs.files import read_config, read_metrics, read_status
 from movi.spaces import ObservationSpace
+from movi.training.best import content_of
 from movi.training.checkpoint import Checkpoints
 from movi.training.loop import Watcher
+from movi.training.resume import continued
 from movi.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, Scripted, scripted, vector
 from tests.training.test_kills import RESULTS, TINY, assert_equal_runs
@@ -48,6 +51,10 @@ def slow(value):
 
 class Stop(Exception):
     pass
+
+
+class Killed(BaseException):
+    """What nobody catches on the way."""
 
 
 class StopAt(Watcher):
@@ -258,10 +265,47 @@ def test_if_no_checkpoint_can_be_read_that_is_one_line_and_not_a_new_beginning(t
     for file in (tmp_path / "checkpoint").iterdir():
         file.write_bytes(b"\x80\x04K\x01.")
     before = results(tmp_path)
-    with pytest.raises(UserError, match="no checkpoint can be read") as error:
+    with pytest.raises(UserError, match="no checkpoint can be resumed") as error:
         train(HOST, tmp_path)
     assert "\n" not in str(error.value)
     assert results(tmp_path) == before
+
+
+def refusal(work):
+    """The line of a work that is refused, or ""."""
+    try:
+        work()
+    except UserError as error:
+        return str(error)
+    return ""
+
+
+FILES = ["metrics.jsonl", "evaluations.jsonl", "versions.json", "replay/transitions.bin"]
+
+
+@pytest.mark.parametrize("name", [*FILES, "replay/transitions.crc"])
+def test_a_bit_that_flips_is_said_with_its_file_or_changes_nothing(name, whole, tmp_path):
+    with pytest.raises(Stop):
+        train(replace(HOST, evaluate_every=100), tmp_path / "run", watcher=StopAt(290))
+    train(replace(HOST, evaluate_every=100), tmp_path / "whole")
+    data = (tmp_path / "run" / name).read_bytes()
+    said, said_nothing = 0, 0
+    for k, at in enumerate(np.linspace(0, len(data) - 1, 12).astype(int)):
+        run = shutil.copytree(tmp_path / "run", tmp_path / str(k))
+        flipped = bytearray(data)
+        flipped[at] ^= 1 << k % 8
+        (run / name).write_bytes(flipped)
+        before = {file: file.read_bytes() for file in run.rglob("*.*")}
+        line = refusal(lambda run=run: train(replace(HOST, evaluate_every=100), run))
+        if line:
+            said += 1
+            assert line.startswith(f"{run / name}".removesuffix(".crc").removesuffix(".bin"))
+            assert {file: file.read_bytes() for file in run.rglob("*.*")} == before
+        else:
+            said_nothing += 1
+            assert_equal_runs(run, tmp_path / "whole")
+    assert said
+    assert not said_nothing or not name.endswith("jsonl")
 
 
 def test_damaged_metrics_are_one_line(tmp_path):
@@ -269,7 +313,7 @@ def test_damaged_metrics_are_one_line(tmp_path):
         train(HOST, tmp_path, watcher=StopAt(290))
     rows = (tmp_path / "metrics.jsonl").read_text()
     (tmp_path / "metrics.jsonl").write_text(rows.replace("1", "2", 1))
-    with pytest.raises(UserError, match="no checkpoint can be read"):
+    with pytest.raises(UserError, match=r"^.*metrics.jsonl: damaged: .*can be resumed"):
         train(HOST, tmp_path)
 
 
@@ -282,7 +326,9 @@ def test_a_network_or_optimiser_of_another_shape_is_one_line(tmp_path):
         with pytest.raises(UserError, match="another algorithm, network, optimiser or loss"):
             train(HOST, tmp_path, **own)
     # Under another version, whose learners cannot be compared, the shapes still tell.
-    (tmp_path / "versions.json").write_text(versions.replace('"learner": "', '"learner": "other'))
+    other = {**json.loads(versions), "sha256": ""}
+    other["since"][0]["learner"] = "other"
+    (tmp_path / "versions.json").write_text(json.dumps(other))
     with pytest.raises(UserError, match=r"learner.*(missing|not expected|expected float32)"):
         train(HOST, tmp_path, optimiser=optax.sgd(0.1, momentum=0.9))
     with pytest.raises(UserError, match=r"learner.*expected float32"):
@@ -554,3 +600,102 @@ def test_episodes_have_different_seeds_and_scripted_ones_are_the_same_in_every_m
             firsts.append(outcome.observation[0])
     assert len({tuple(first) for first in firsts}) == 30
     assert Scripted(0).reset()[0][0] == 0
+
+
+@pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])
+def test_a_finished_run_without_a_checkpoint_is_not_made_longer_and_not_erased(config, tmp_path):
+    """One that made none, and one whose checkpoints somebody removed."""
+    for every in (0, 45):
+        run, short = tmp_path / str(every), replace(config, checkpoint_every=every)
+        train(short, run)
+        for file in run.glob("checkpoint/*"):
+            file.unlink()
+        before = {file: file.read_bytes() for file in run.iterdir() if file.is_file()}
+        with pytest.raises(UserError, match=r"steps: 600, .* no checkpoint .* a new out"):
+            train(replace(short, steps=600), run)
+        assert cli.main(["resume", str(run), "--steps", "600"]) == 2
+        assert {file: file.read_bytes() for file in run.iterdir() if file.is_file()} == before
+        assert train(short, run).loop is None  # its result is still there
+
+
+def write_by_write(monkeypatch, work):
+    """Runs ``work(k)`` for k = 0, 1, …, stopped before write number k, until one has no more."""
+    for last in range(200):
+        left = [last]
+
+        def counted(call, left=left):
+            def instead(*args, **kwargs):
+                left[0] -= 1
+                if left[0] < 0:
+                    raise Killed
+                return call(*args, **kwargs)
+
+            return instead
+
+        with monkeypatch.context() as patch:
+            for name in ("fsync", "replace", "unlink"):
+                patch.setattr(os, name, counted(getattr(os, name)))
+            try:
+                work(last)
+                return
+            except Killed:
+                pass
+        yield last
+
+
+@pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])
+def test_a_kill_before_any_write_of_an_extension_leaves_a_run_that_can_be_extended(
+    config, tmp_path, monkeypatch
+):
+    """The run is either still the finished one, whole, or goes on to the longer one."""
+    short = replace(config, steps=130)
+    train(short, tmp_path / "short")
+    train(config.replace(kappa=130 // 20), tmp_path / "whole")
+
+    def begin(k):
+        run = shutil.copytree(tmp_path / "short", tmp_path / str(k))
+        longer = continued(run, config)
+        directory = run_directory.RunDirectory(run, longer)
+        try:
+            saved = Checkpoints(run).read(130)
+            directory.begin(130, saved.state["written"], content_of(saved))
+        finally:
+            os.close(directory._lock._number)  # as the system does when a process dies
+            directory._files.close()
+
+    states = []
+    for k in write_by_write(monkeypatch, begin):
+        run = tmp_path / str(k)
+        states.append(read_status(run).status)
+        if states[-1] == "finished":
+            assert results(run) == results(tmp_path / "short")
+        if k % 8 == 7 or states[-2:] == ["finished", "running"]:
+            resumed = shutil.copytree(run, tmp_path / f"{k}-resumed")
+            assert cli.main(["resume", str(resumed)]) == 0  # to its end, whichever it has
+            assert read_status(resumed).step == read_config(resumed).steps
+            assert train(config, run).step == 300
+            assert_equal_runs(run, tmp_path / "whole")
+    assert {"finished", "running"} == set(states)
+    assert len(states) > 10
+
+
+def test_a_kill_between_two_seeds_of_an_extension_leaves_seeds_that_can_be_extended(tmp_path):
+    seeds, outs = [0, 1], [tmp_path / "runs" / f"seed-{s}" for s in (0, 1)]
+    train_seeds(replace(FUSED, steps=130), seeds, outs, vectorised=True)
+    begin = run_directory.RunDirectory.begin
+
+    def once(directory, *args):
+        if directory.path == outs[1]:
+            raise Killed
+        return begin(directory, *args)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_directory.RunDirectory, "begin", once)
+        with pytest.raises(Killed):
+            train_seeds(FUSED, seeds, outs)
+    assert [read_config(out).steps for out in outs] == [300, 130]
+    assert cli.main(["resume", str(tmp_path / "runs")]) == 0
+    whole = [tmp_path / "whole" / f"seed-{s}" for s in (0, 1)]
+    train_seeds(FUSED.replace(kappa=130 // 20), seeds, whole, vectorised=True)
+    for ours, theirs in zip(outs, whole):
+        assert_equal_runs(ours, theirs)

@@ -7,6 +7,7 @@ from contextlib import suppress
 import pytest
 
 import movi.training.run_directory as run_directory
+from movi.errors import UserError
 from movi.training.train import train
 from tests.training.test_resume import FUSED, HOST, Stop, StopAt
 
@@ -37,13 +38,28 @@ def test_other_versions_are_said_and_written_down(config, tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize(
-    "content", [None, "", "[[", "[" * 100_000, '{"since": [{"step": Infinity}]}']
+    "content", ["", "[[", "[" * 100_000, '{"since": [{"step": Infinity}]}', "another learner"]
 )
-def test_versions_that_cannot_be_read_are_unknown_and_stop_nothing(content, tmp_path):
+def test_damaged_versions_are_named_and_stop_the_run(content, tmp_path):
     with pytest.raises(Stop):
         train(HOST, tmp_path, watcher=StopAt(100))
     file = tmp_path / "versions.json"
-    file.unlink() if content is None else file.write_text(content)
+    if content == "another learner":
+        before, _, digest = file.read_text().partition('"learner": "')
+        content = (
+            f'{before}"learner": "{digest[:40]}{"0" if digest[40] != "0" else "1"}{digest[41:]}'
+        )
+    file.write_text(content)
+    with pytest.raises(UserError, match=rf"^{file}: (damaged|cannot be read)"):
+        train(HOST, tmp_path)
+    assert file.read_text() == content
+
+
+def test_versions_that_nobody_wrote_are_unknown_and_stop_nothing(tmp_path):
+    with pytest.raises(Stop):
+        train(HOST, tmp_path, watcher=StopAt(100))
+    file = tmp_path / "versions.json"
+    file.unlink()
     watcher = StopAt(120)
     with pytest.raises(Stop):
         train(HOST, tmp_path, watcher=watcher)

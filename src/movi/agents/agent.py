@@ -6,7 +6,6 @@
 Loading executes nothing that the file contains.
 """
 
-import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
@@ -26,7 +25,7 @@ from movi.agents.registry import declared, find, options_for, options_of
 from movi.compilation import shared
 from movi.errors import NoRoom, UserError, door
 from movi.files import file_to_write, write_aside, writing
-from movi.reading import checked, parsed, tensors
+from movi.reading import as_json, checked, parsed, tensors
 from movi.spaces import Box, Spaces
 from movi.values import NUMBER, Value, described, kind_of
 from movi.version import __version__
@@ -198,7 +197,7 @@ def encoded(agent: Agent) -> bytes:
         **({} if agent.named is None else {"named": asdict(agent.named)}),
         "about": agent.about,
     }
-    return to_bytes(arrays, metadata={"movi": json.dumps(header, sort_keys=True)})
+    return to_bytes(arrays, metadata={"movi": as_json(header, sort_keys=True)})
 
 
 @door

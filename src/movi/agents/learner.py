@@ -324,7 +324,8 @@ def fingerprint(learner: Learner, spaces: Spaces) -> str:
         jax.make_jaxpr(learner.update)(state, batches, step, key),
         jax.make_jaxpr(learner.act)(state, jax.ShapeDtypeStruct((b, *shape), dtype), key),
     ):
-        text = re.sub(r" at 0x[0-9a-f]+", "", str(traced))  # where a function lies in memory
+        text = traced.pretty_print(use_color=False)  # str colours it in a terminal or a notebook
+        text = re.sub(r" at 0x[0-9a-fX]+", "", text)  # where a function lies in memory
         digest.update(text.encode())
         for constant in _constants(traced):
             digest.update(np.asarray(constant).tobytes())

@@ -6,7 +6,6 @@ in the environment's own types: what ``movi.load(FILE).act`` gives, the mean act
 graph is written node by node from the parameters: our networks have five kinds of layers.
 """
 
-import json
 import math
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from movi.agents.networks import MLP, ActionValues, MinAtar, Nature, channels_fi
 from movi.agents.sac import Actor, squashed
 from movi.errors import MissingExtra, UserError
 from movi.files import file_to_write, write_aside, writing
+from movi.reading import as_json
 from movi.spaces import Box, ObservationSpace
 from movi.values import NUMBER, Categorical, Value
 from movi.version import __version__
@@ -102,7 +102,7 @@ def encoded_onnx(agent: Agent) -> bytes:
         producer_name="movi",
         producer_version=__version__,
     )
-    about = json.dumps(agent.about, sort_keys=True)
+    about = as_json(agent.about, sort_keys=True)
     onnx.helper.set_model_props(model, {"acts_on": agent.acts_on, "about": about})
     onnx.checker.check_model(model, full_check=True)
     return bytes(model.SerializeToString(deterministic=True))

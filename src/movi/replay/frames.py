@@ -19,6 +19,7 @@ without slack), the transitions up to the newest that uses it leave the replay.
 
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -108,7 +109,7 @@ class FrameReplay:
             return None if directory is None else directory / name
 
         self._transitions = Ring(ring, transition, file("transitions.bin"), new=new)
-        self._images = Ring(frames + 1, frame, file("frames.bin"), new=new)
+        self._images = Ring(frames + 1, frame, file("frames.bin"), new=new, first=1)
         self._frames = self._images.data["frame"]
         data = self._transitions.data
         self._slots, self._action = data["slots"], data["action"]
@@ -127,6 +128,7 @@ class FrameReplay:
         # Of each environment in mid-episode: the numbers of its newest K frames, −1 for zeros.
         self._histories: dict[int, list[int]] = {}
         self._sealed = 0, 0  # transitions and frames whose checksums are on the disk
+        self.run = token_hex(8)  # restored with a snapshot
 
     def __len__(self) -> int:
         return max(0, self._added - self._first - self.horizon.incomplete)
@@ -179,12 +181,11 @@ class FrameReplay:
     def snapshot(self) -> dict[str, Any]:
         """See ``ReplayInFiles``."""
         transitions, frames = self._sealed
-        self._transitions.seal(transitions, self._added)
-        # Frame k is in slot 1 + k mod frame_ring: sealed by slots, in at most two pieces.
-        for first, last in self._pieces(frames, self._written):
-            self._images.seal(first, last)
+        self._transitions.seal(transitions, self._added, self.run)
+        self._images.seal(frames, self._written, self.run)
         self._sealed = self._added, self._written
         return {
+            "run": self.run,
             "slack": self._slack,
             "first": self._first,
             "added": self._added,
@@ -205,11 +206,11 @@ class FrameReplay:
         )
         if int(snapshot["slack"]) != self._slack or not (held and within and fits):
             raise Damaged(f"replay: {dict(snapshot)}, expected a snapshot of it")
-        self._transitions.verify(first, added)
-        for start, stop in self._pieces(oldest, written):
-            self._images.verify(start, stop)
+        self.run = str(snapshot.get("run", ""))
+        self._transitions.verify(first, added, self.run)
+        self._images.verify(oldest, written, self.run)
         if self._frames[ZEROS].any():
-            raise Damaged("replay: the frame before an episode's first is not zeros")
+            raise Damaged(f"{self._images.file}: damaged (its first frame is not zeros)")
         self._user[:] = -1
         for t in range(first, added, 2**16):
             block = np.arange(t, min(t + 2**16, added))
@@ -283,11 +284,3 @@ class FrameReplay:
             ages[self._slots[block] == ZEROS] = 0
             oldest = min(oldest, newest - int(ages.max()))
         return min([oldest, *(k for h in self._histories.values() for k in h if k >= 0)])
-
-    def _pieces(self, first: int, last: int) -> list[tuple[int, int]]:
-        """The slots of frames first, …, last − 1: at most two pieces."""
-        first = max(first, last - self._frame_ring)
-        start, count = first % self._frame_ring, last - first
-        stop = min(self._frame_ring, start + count)
-        pieces = [(1 + start, 1 + stop), (1, 1 + count - (stop - start))]
-        return [(a, b) for a, b in pieces if a < b]

@@ -28,6 +28,9 @@ class ReplayInFiles(Replay, Protocol):
     for how long.
     """
 
+    run: str
+    """A name that no other run's files have; a snapshot has it."""
+
     def snapshot(self) -> dict[str, Any]:
         """The replay's state, of JSON types; what it refers to is on the disk when this returns."""
 

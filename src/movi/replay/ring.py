@@ -1,8 +1,9 @@
 """A ring of records, in memory or in memory-mapped files that outlive the process.
 
-Record number k is in slot k mod size. A file is written to in place and never copied: a process
-that dies leaves in it what it wrote, and ``seal`` makes that durable. Every sealed record has a
-checksum in a file of its own, so that damage is recognised when the file is opened again.
+Record number k is in slot k mod size, after the slots that are not of the ring. A file is written
+to in place and never copied: a process that dies leaves in it what it wrote, and ``seal`` makes
+that durable. Every sealed record has a checksum in a file of its own, of what it holds, its number
+and its run: damage, another lap and another run's file are recognised when it is opened again.
 """
 
 import os
@@ -25,7 +26,9 @@ class Damaged(UserError):
 class Ring:
     """``size`` records of one structured dtype; ``data["field"][slot]`` reads and writes them."""
 
-    def __init__(self, size: int, dtype: np.dtype, file: Path | None = None, *, new: bool) -> None:
+    def __init__(
+        self, size: int, dtype: np.dtype, file: Path | None = None, *, new: bool, first: int = 0
+    ) -> None:
         """A ring of zeros, or that of a file.
 
         Args:
@@ -33,8 +36,9 @@ class Ring:
           dtype: of a record.
           file: where they are kept; None keeps them in memory.
           new: make the file anew instead of opening it.
+          first: the slots before this one are not of the ring.
         """
-        self.size, self._file = size, file
+        self.size, self.file, self._first = size, file, first
         self.nbytes = size * bytes_per_record(dtype, mapped=file is not None)
         if file is None:
             self.data: Any = np.zeros(size, dtype)
@@ -45,30 +49,33 @@ class Ring:
         self.data = np.asarray(self._map)  # a plain view: every access to a memmap costs more
         self._bytes = np.ndarray((size, dtype.itemsize), np.uint8, self.data)
 
-    def seal(self, first: int, last: int) -> None:
-        """Computes the checksums of records first, …, last − 1 and puts them on the disk."""
-        for start, stop in self._ranges(first, last):
-            self._sums[start:stop] = [zlib.crc32(row) for row in self._bytes[start:stop]]
+    def seal(self, first: int, last: int, run: str) -> None:
+        """Computes the checksums of a run's records first, …, last − 1; they are on the disk then.
+
+        Those of a run without a name, as of versions before, are of what the records hold alone.
+        """
+        for slots, found in self._found(first, last, run):
+            self._sums[slots] = found
         self._map.flush()
         self._sums.flush()
 
-    def verify(self, first: int, last: int) -> None:
-        """Raises ``Damaged`` unless records first, …, last − 1 are as they were sealed."""
-        for start, stop in self._ranges(first, last):
-            for block in range(start, stop, 2**14):
-                end = min(stop, block + 2**14)
-                found = [zlib.crc32(row) for row in self._bytes[block:end]]
-                if not np.array_equal(self._sums[block:end], np.array(found, np.uint32)):
-                    raise Damaged(f"{self._file}: damaged")
+    def verify(self, first: int, last: int, run: str) -> None:
+        """Raises ``Damaged`` unless a run's records first, …, last − 1 are as they were sealed."""
+        for slots, found in self._found(first, last, run):
+            if not np.array_equal(self._sums[slots], np.array(found, np.uint32)):
+                raise Damaged(f"{self.file}: damaged, of another run or of another moment")
 
-    def _ranges(self, first: int, last: int) -> Iterator[tuple[int, int]]:
-        """The slots of records first, …, last − 1: at most two pieces."""
-        first = max(first, last - self.size)
-        while first < last:
-            start = first % self.size
-            stop = min(self.size, start + last - first)
-            yield start, stop
-            first += stop - start
+    def _found(self, first: int, last: int, run: str) -> Iterator[tuple[slice, list[int]]]:
+        """The slots of records first, …, last − 1, piece by piece, and their checksums now."""
+        ring, name = self.size - self._first, zlib.crc32(run.encode())
+        number = max(first, last - ring)
+        while number < last:
+            count = min(ring - number % ring, last - number, 2**14)
+            slot = self._first + number % ring
+            rows = self._bytes[slot : slot + count]
+            seeds = (name + k & 0xFFFFFFFF if run else 0 for k in range(number, number + count))
+            yield slice(slot, slot + count), list(map(zlib.crc32, rows, seeds))
+            number += count
 
 
 def bytes_per_record(dtype: np.dtype, *, mapped: bool) -> int:

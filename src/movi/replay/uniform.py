@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ class UniformReplay:
         self._ring = Transition(*(self._store.data[name] for name in Transition._fields))
         self._capacity, self._slack, self.horizon = capacity, slack, horizon
         self._added = self._sealed = 0
+        self.run = token_hex(8)  # restored with a snapshot
         # For n > 1: how far on the next transition of the episode is, by slot; and the newest
         # transition of each environment in mid-episode.
         self._links = np.zeros(capacity + slack if horizon.steps > 1 else 0, np.int32)
@@ -130,9 +132,9 @@ class UniformReplay:
 
     def snapshot(self) -> dict[str, Any]:
         """See ``ReplayInFiles``."""
-        self._store.seal(self._sealed, self._added)
+        self._store.seal(self._sealed, self._added, self.run)
         self._sealed = self._added
-        snapshot: dict[str, Any] = {"slack": self._slack, "added": self._added}
+        snapshot: dict[str, Any] = {"slack": self._slack, "added": self._added, "run": self.run}
         if self.horizon.steps > 1:
             snapshot["open"] = [list(pair) for pair in sorted(self._open.items())]
         return snapshot
@@ -143,7 +145,8 @@ class UniformReplay:
         if added < 0 or int(snapshot["slack"]) != self._slack:
             raise Damaged(f"replay: {dict(snapshot)}, expected a snapshot of it")
         first = max(0, added - self._capacity)
-        self._store.verify(first, added)
+        self.run = str(snapshot.get("run", ""))
+        self._store.verify(first, added, self.run)
         if self.horizon.steps > 1:
             self._relink(first, added, {int(env): int(t) for env, t in snapshot["open"]})
         self._added = self._sealed = added

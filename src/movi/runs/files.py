@@ -58,11 +58,12 @@ class StatusFile:
 class EvaluationFile:
     """The evaluation at the end of a run."""
 
-    mean: float
-    std: float
-    returns: list[float]
+    mean: float | None
+    std: float | None
+    returns: list[float | None]
+    """null is a number that is not finite."""
     lengths: list[int]
-    average: dict[str, dict[str, Any]] = field(default_factory=dict, kw_only=True)
+    average: dict[str, "EvaluationFile"] = field(default_factory=dict, kw_only=True)
     """The same by the mean of the agent's last copies: of their values, of their parameters."""
 
 
@@ -92,6 +93,8 @@ class VersionsFile:
     """All versions that trained a run."""
 
     since: list[Since]
+    sha256: str = ""
+    """Of the text of these; of versions before it there is none."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,20 @@ RUN_LOCK = "lock"
 SWEEP_LOCK = ".sweep.lock"
 
 
+_held: set[int] = set()
+"""The descriptors of this process's locks."""
+
+
+def _let_go() -> None:
+    """In a forked child: a copy of the descriptor would keep the lock after its owner's death."""
+    for number in _held:
+        os.close(number)
+    _held.clear()
+
+
+os.register_at_fork(after_in_child=_let_go)
+
+
 class InUse(UserError):
     """Another process has the directory."""
 
@@ -55,15 +69,18 @@ class Lock:
                 os.close(self._number)
                 raise UserError(f"{file}: cannot be locked: {error.strerror}") from None
             os.close(self._number)
+        _held.add(self._number)
         owner = f"process {os.getpid()} on {socket.gethostname()}\n"
         with writing(file):
             os.truncate(self._number, 0)
             os.pwrite(self._number, owner.encode(), 0)
 
     def close(self) -> None:
-        """Frees the directory."""
-        self._file.unlink(missing_ok=True)
-        os.close(self._number)
+        """Frees the directory; in a forked child it is the parent's still."""
+        if self._number in _held:
+            self._file.unlink(missing_ok=True)
+            _held.remove(self._number)
+            os.close(self._number)
 
 
 def is_locked(file: Path) -> bool:

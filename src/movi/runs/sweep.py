@@ -8,7 +8,6 @@ cells, with the command and the version that made it, and every run its place:
 with the environment's id, the variant's label and the seed as their names.
 """
 
-import json
 import re
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +17,7 @@ from typing import Any
 from movi.agents.options import LARGEST_STEP
 from movi.errors import UserError
 from movi.files import write_aside, writing
-from movi.reading import checked, of_format, text
+from movi.reading import as_json, checked, of_format, text
 from movi.runs.config import Config, changes, upgraded
 from movi.version import __version__
 
@@ -186,7 +185,7 @@ def to_json(sweep: Sweep) -> str:
             for cell in sweep.cells
         ],
     }
-    return json.dumps(data, indent=1, ensure_ascii=False) + "\n"
+    return as_json(data, indent=1, ensure_ascii=False) + "\n"
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from collections.abc import Collection
 from dataclasses import asdict, replace
 
 from movi.errors import UserError, needing_agents
+from movi.reading import as_json
 from movi.runs.sweep import Sweep, from_json, to_json
 from movi.spaces import Spaces
 from movi.training.footprint import Footprint, footprint
@@ -46,7 +47,7 @@ def main(trust: Collection[str]) -> None:
             answer: dict[str, object] = {"needs": [asdict(need) for need in computed(sweep, trust)]}
     except UserError as error:
         answer = {"error": str(error)}
-    print(json.dumps(answer))
+    print(as_json(answer))
 
 
 def computed(sweep: Sweep, trust: Collection[str] = ()) -> list[Footprint]:

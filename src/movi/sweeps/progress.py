@@ -4,7 +4,6 @@ Rows of metrics come once an iteration, which may be an hour; this file comes ev
 its age says whether the worker is alive. It decides nothing: results are in the run directories.
 """
 
-import json
 import os
 import socket
 import threading
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from movi.errors import UserError
 from movi.files import write_aside
-from movi.reading import read
+from movi.reading import as_json, read
 
 PERIOD = 2.0
 STALE = 60.0
@@ -92,7 +91,7 @@ class Progress:
 
 
 def _write(file: Path, content: ProgressFile) -> None:
-    write_aside(file, json.dumps(asdict(content)) + "\n")
+    write_aside(file, as_json(asdict(content)) + "\n")
 
 
 def write_failure(file: Path, message: str) -> None:

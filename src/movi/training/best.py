@@ -1,8 +1,8 @@
 """The best agent of a run that is evaluated on its way.
 
-It is the one with the highest mean; of several, the first. A checkpoint holds its file, so that a
-run that goes on from it has the best agent of that moment, and not one of a future that may turn
-out otherwise.
+It is the one with the highest finite mean; of several, the first. A checkpoint holds its file, so
+that a run that goes on from it has the best agent of that moment, and not one of a future that may
+turn out otherwise.
 """
 
 import math
@@ -13,6 +13,7 @@ import flax.linen as nn
 import numpy as np
 
 from movi.agents.agent import BEST_FILE, Agent, encoded, load
+from movi.reading import without_infinite
 from movi.training.checkpoint import Saved
 from movi.training.evaluation import Evaluation
 from movi.training.run_directory import RunDirectory
@@ -32,7 +33,8 @@ class Best:
 
     def after(self, agent: Agent, evaluation: Evaluation) -> "Best":
         """The best after one more evaluation: itself, or that agent if it is better than all."""
-        if not evaluation.mean > self.score:
+        mean = without_infinite(evaluation.mean)  # as the rows have it
+        if mean is None or mean <= self.score:
             return self
         agent.about["evaluation"] = {
             "episodes": len(evaluation.returns),
@@ -61,6 +63,6 @@ def restored(
     A run that was begun by a version that kept none has one as soon as an agent is better than all
     of which there are rows.
     """
-    score = max((row.mean for row in directory.evaluations), default=-math.inf)
+    score = max((r.mean for r in directory.evaluations if r.mean is not None), default=-math.inf)
     agent = None if content is None else load(directory.path / BEST_FILE, networks)
     return Best(score, agent, content)

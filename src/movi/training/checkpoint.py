@@ -6,7 +6,6 @@ than the file's size, and takes nothing from a file whose checksum is wrong.
 """
 
 import hashlib
-import json
 import logging
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -18,7 +17,7 @@ import numpy as np
 
 from movi.errors import Interrupted, NoRoom, UserError, one_line
 from movi.files import write_aside, writing
-from movi.reading import checked, parsed, tensors
+from movi.reading import as_json, checked, parsed, tensors
 from movi.replay.ring import Damaged
 from movi.version import __version__
 
@@ -79,7 +78,7 @@ def encoded(saved: Saved) -> bytes:
     from safetensors.numpy import save
 
     about = {"format": FORMAT, "version": __version__, "jax": jax.__version__, "state": saved.state}
-    text = json.dumps(about, sort_keys=True)
+    text = as_json(about, sort_keys=True)
     arrays = {name: np.ascontiguousarray(array) for name, array in saved.arrays.items()}
     arrays = {name: array.reshape(saved.arrays[name].shape) for name, array in arrays.items()}
     return save(arrays, metadata={"movi": text, "sha256": _digest(text, arrays)})
@@ -149,8 +148,7 @@ def newest(
             c.keep_until(step)
         return saved
     if damaged:
-        where = ", ".join(str(c.path) for c in checkpoints)
         raise UserError(
-            f"{where}: no checkpoint can be read; without it the run begins anew ({damaged[0]})"
+            f"{damaged[0]}; no checkpoint can be resumed (without {DIRECTORY}/ the run begins anew)"
         )
     return None

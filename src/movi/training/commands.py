@@ -109,12 +109,12 @@ class Resume:
 
     def execute(self) -> None:
         """Train to the end, and say where the agents are."""
-        from movi.runs.files import read_config
-        from movi.training.resume import runs_in
+        from movi.training.resume import as_asked, runs_in
 
         runs = runs_in(self.run)
-        configs = [read_config(run) for run in runs]
-        given = {"steps": self.steps, "checkpoint_every": self.checkpoint_every}
+        configs = [as_asked(run) for run in runs]
+        steps = self.steps or max(config.steps for config in configs)  # one may be longer already
+        given = {"steps": steps, "checkpoint_every": self.checkpoint_every}
         changes: dict[str, Any] = {name: v for name, v in given.items() if v is not None}
         configs = [replace(config, **changes) for config in configs]
         if len({replace(config, seed=0) for config in configs}) > 1:

@@ -1,5 +1,6 @@
 """Whether and how a run directory that is already there is continued."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +13,7 @@ from movi.files import check_own_directory, check_replaceable, write_aside, writ
 from movi.runs.config import Config, changes
 from movi.runs.files import (
     CONFIG,
+    ENDED,
     EVALUATION,
     EVALUATIONS,
     EXTENDED,
@@ -27,6 +29,7 @@ from movi.runs.files import (
     read_metrics,
     read_status,
 )
+from movi.training.checkpoint import Checkpoints
 from movi.training.evaluation import Evaluation
 
 RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE, BEST_FILE)
@@ -66,6 +69,11 @@ def continued(
     if config.steps < before.steps:
         raise UserError(f"steps: {config.steps}, expected at least {before.steps}: {run} has them")
     longer = config.steps > before.steps and state_of(run) != "diverged"
+    if longer and state_of(run) == "finished" and not Checkpoints(run).steps():
+        raise UserError(
+            f"steps: {config.steps}, but {run} has finished its {before.steps} and kept no "
+            "checkpoint to go on from; expected a new out"
+        )
     options = config.options
     if longer and isinstance(options, Averaging) and options.kappa is None and options.counts:
         kappa = default_kappa(before.steps)
@@ -74,6 +82,12 @@ def continued(
         with writing(run):
             write_aside(run / EXTENDED, f'{{"format": 1, "kappa": {kappa}}}\n')
     return config
+
+
+def as_asked(run: Path) -> Config:
+    """The config with which a run goes on by itself: κ follows from what it kept."""
+    config = read_config(run)
+    return config.replace(kappa=None) if (run / EXTENDED).is_file() else config
 
 
 def with_kappa(config: Config, before: Config) -> Config:
@@ -92,8 +106,10 @@ def state_of(run: Path) -> str:
 
 def has_ended(run: Path, config: Config) -> bool:
     """Whether there is nothing left to train."""
-    status = state_of(run)
-    return status == "diverged" or (status == "finished" and read_config(run).steps == config.steps)
+    found = read_status(run)
+    if found is None or found.status not in ENDED:
+        return False
+    return found.status == "diverged" or found.step == config.steps
 
 
 def result_of(run: Path, network: Any = None) -> dict[str, Any]:
@@ -116,10 +132,9 @@ def result_of(run: Path, network: Any = None) -> dict[str, Any]:
 
 def evaluation_of(file: EvaluationFile) -> Evaluation:
     """The evaluation that a file holds."""
-    others = {
-        name: Evaluation(other["returns"], other["lengths"]) for name, other in file.average.items()
-    }
-    return Evaluation(file.returns, file.lengths, average=others)
+    others = {name: evaluation_of(other) for name, other in file.average.items()}
+    returns = [math.nan if value is None else value for value in file.returns]
+    return Evaluation(returns, file.lengths, average=others)
 
 
 def is_grouped(run: Path) -> bool:

@@ -1,13 +1,11 @@
 """The writer of a run directory; its files are described in ``movi.runs.files``."""
 
 import hashlib
-import json
-import math
 import os
 import shutil
 import time
 from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, TypeVar
@@ -16,7 +14,7 @@ from movi.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded
 from movi.agents.learner import comparable
 from movi.errors import UserError, one_line
 from movi.files import check_own_directory, directory_to_write, write_aside, writing
-from movi.reading import LARGE, content, read_rows, rows
+from movi.reading import LARGE, as_json, content, read_rows, rows
 from movi.replay.ring import Damaged
 from movi.runs.config import Config
 from movi.runs.files import (
@@ -41,6 +39,7 @@ from movi.training.evaluation import Evaluation
 from movi.versions import machine, now, of_training
 
 REPLAY = "replay"
+OPEN_FILES = 7  # of a run: the lock, rows of three kinds, TensorBoard's, two of the replay
 LEFTOVERS = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
 
 Opened = TypeVar("Opened", "_Rows", "_Events")
@@ -93,6 +92,8 @@ class RunDirectory:
         played = _cut(self.path / EVALUATIONS, (written or {}).get("evaluations"))
         self.rows = rows(kept.decode(), str(self.path / METRICS), dict[str, float | None])
         self.evaluations = rows(played.decode(), str(self.path / EVALUATIONS), EvaluationRow)
+        if not self._new:  # before anything of an ended run is changed
+            self.status("running", step)
         with writing(self.path):
             for part in [*self.path.glob(".*.part"), *self.path.glob("checkpoint/.*.part")]:
                 part.unlink()
@@ -141,7 +142,7 @@ class RunDirectory:
             since.append(Since(step, today, learner, machine(), now()))
         elif not since[-1].learner:  # of a version that did not note it
             since[-1] = replace(since[-1], learner=learner)
-        self.write_json(VERSIONS, {"format": 1, **asdict(VersionsFile(since))})
+        self.write_json(VERSIONS, {"format": 1, **asdict(VersionsFile(since, _digest(since)))})
         if not before:
             return f"the versions that trained it up to step {step:,} are not known"
         changed = [
@@ -166,7 +167,7 @@ class RunDirectory:
         }
         self._last, self._last_step = now, step
         with writing(self.path):
-            self._metrics.add(clean(metrics))
+            self._metrics.add(metrics)
             self._timing.add(timing)
             self._events.add({**metrics, **timing})
         self.rows.append(dict(metrics))
@@ -199,14 +200,14 @@ class RunDirectory:
 
     def status(self, status: Status, step: int, message: str = "") -> None:
         """Writes the run's status."""
-        text = json.dumps({"status": status, "step": step, "message": message, "time": now()})
+        text = as_json({"status": status, "step": step, "message": message, "time": now()})
         with writing(self.path):
             write_aside(self.path / STATUS, text + "\n")
 
     def write_json(self, name: str, data: Any) -> None:
         """Writes a file of JSON."""
         with writing(self.path):
-            write_aside(self.path / name, json.dumps(data, indent=2) + "\n")
+            write_aside(self.path / name, as_json(data, indent=2) + "\n")
 
     def close(self) -> None:
         """Closes the files; a new directory in which nothing began is removed again."""
@@ -215,7 +216,8 @@ class RunDirectory:
             shutil.rmtree(self.replay, ignore_errors=True)
         self._lock.close()
         if self._made and not self._begun:
-            self.path.rmdir()
+            with suppress(OSError):  # whatever stopped it left something there
+                self.path.rmdir()
 
 
 def check_learner(run: Path, fingerprint: str) -> None:
@@ -304,12 +306,17 @@ def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
 
 
 def _versions(run: Path) -> list[Since]:
-    """The versions of a run so far, as far as they can be read: they are not results."""
-    try:
-        found = read_if_there(run, VERSIONS, VersionsFile)
-    except UserError:
-        found = None
-    return sorted(found.since, key=lambda own: own.step) if found else []
+    """The versions of a run so far; none if nothing says so."""
+    found: VersionsFile | None = read_if_there(run, VERSIONS, VersionsFile)
+    if found is None:
+        return []
+    if found.sha256 not in ("", _digest(found.since)):
+        raise Damaged(f"{run / VERSIONS}: damaged (its checksum is wrong)")
+    return sorted(found.since, key=lambda own: own.step)
+
+
+def _digest(since: Sequence[Since]) -> str:
+    return hashlib.sha256(as_json([asdict(own) for own in since]).encode()).hexdigest()
 
 
 def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
@@ -321,15 +328,7 @@ def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
 
 
 def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
-    return "".join(json.dumps(row) + "\n" for row in rows).encode()
-
-
-def clean(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """The same without what JSON has no word for: a value that is not finite becomes null."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in metrics.items()
-    }
+    return "".join(as_json(row) + "\n" for row in rows).encode()
 
 
 def check_free(path: Path) -> None:

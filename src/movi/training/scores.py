@@ -1,13 +1,14 @@
 """Scores of training episodes, and the row of metrics of an iteration."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from movi.envs.interface import Outcome
+from movi.reading import without_infinite
 from movi.runs.config import Config
-from movi.training.run_directory import clean
 
 
 class Scores:
@@ -65,11 +66,16 @@ class Scores:
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Continues from a snapshot."""
-        self._return = [float(value) for value in snapshot["return"]]
+        self._return = [_number(value) for value in snapshot["return"]]
         self._length = [int(value) for value in snapshot["length"]]
-        self._ended = [(float(score), int(length)) for score, length in snapshot["ended"]]
-        self._largest = float(snapshot.get("largest", 0.0))
+        self._ended = [(_number(score), int(length)) for score, length in snapshot["ended"]]
+        self._largest = _number(snapshot.get("largest", 0.0))
         self.episodes = int(snapshot["episodes"])
+
+
+def _number(value: float | None) -> float:
+    """A number of a file: rows have null for every one that is not finite."""
+    return math.nan if value is None else float(value)
 
 
 def metrics_row(
@@ -83,7 +89,7 @@ def metrics_row(
 ) -> dict[str, Any]:
     """The metrics of an iteration that ended at this step; see ``Loop.row``."""
     beta = config.beta_of
-    return clean(
+    return without_infinite(
         {
             "iteration": iteration,
             "step": step,

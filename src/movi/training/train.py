@@ -17,13 +17,14 @@ from movi.errors import UserError, door
 from movi.replay.interface import Replay
 from movi.runs.config import Config
 from movi.runs.files import holds_run
+from movi.sizes import require_files
 from movi.targets import Algorithm
 from movi.training.build import Overrides, built, configured_learner, known_config
 from movi.training.drive import drive
 from movi.training.loop import Result, Watcher
 from movi.training.progress import progress_bar
 from movi.training.resume import check_group, continued, has_ended, is_grouped, result_of
-from movi.training.run_directory import RunDirectory, check_free, check_learner
+from movi.training.run_directory import OPEN_FILES, RunDirectory, check_free, check_learner
 from movi.training.stopping import Stop, never
 
 
@@ -166,6 +167,7 @@ def _train(
         results = {}  # one program: it goes on with all of them
     rest = [i for i in range(len(seeds)) if i not in results]
     left, runs = [configs[i] for i in rest], [paths[i] for i in rest if paths]
+    require_files(f"seeds: {len(runs)} in one process", OPEN_FILES * len(runs))
     with built(left, runs, overrides, watcher, vectorised=vectorised) as made, ExitStack() as stack:
         directories = [
             stack.enter_context(closing(RunDirectory(run, one, group, made.fingerprint)))
