@@ -170,8 +170,8 @@ def fits(value: Any, hint: Any) -> bool:
 
 def of_type(name: str, value: Any, hint: Any) -> Any:
     """A value of the type that a hint declares, a number of NumPy's as Python's; or one line."""
-    if hint is not Any and getattr(value, "shape", None) == () and hasattr(value, "item"):
-        value = value.item()
+    number = getattr(value, "shape", None) == () and hasattr(value, "item")
+    value = value.item() if number and not fits(value, hint) else value
     if not fits(value, hint):
         raise UserError(f"{name}: {value!r}, expected {in_words(hint)}")
     return value
@@ -181,9 +181,10 @@ _hints: Callable[[Any], dict[str, Any]] = cache(get_type_hints)
 
 
 def check_fields(of: Any) -> None:
-    """Raises unless the fields of a dataclass are of the types that it declares."""
+    """The fields of a dataclass made of the types that it declares, or one line."""
     for field in fields(of):
-        of_type(field.name, getattr(of, field.name), _hints(type(of))[field.name])
+        value = of_type(field.name, getattr(of, field.name), _hints(type(of))[field.name])
+        object.__setattr__(of, field.name, value)
 
 
 def door(function: Called) -> Called:
