@@ -120,8 +120,8 @@ def test_a_moment_is_of_its_own_run_and_lap_whatever_the_records_hold(kind, slac
             replay.add(0, transition(1, space), True)
             yield replay.snapshot()
 
-    ours = list(moments(90, **about))
-    other = list(moments(90, slack=slack, directory=tmp_path / "other"))
+    ours = list(moments(90, **about, run="ours"))
+    other = list(moments(90, slack=slack, directory=tmp_path / "other", run="other"))
     again = kind(12, space, **about, new=False)
     wrong = [other[89], ours[30], other[30]]  # another run's, an older lap's
     later = {name: value + 200 if name in SHIFTED else value for name, value in ours[89].items()}

@@ -1,6 +1,8 @@
 import json
+from dataclasses import MISSING, fields, replace
 
 import pytest
+import tyro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -8,6 +10,7 @@ from movi.agents.algorithms import MomentumDQN
 from movi.errors import UserError
 from movi.runs.config import FIELDS, OWNERS, SHARED, Config, changes
 from movi.runs.presets import PRESETS, preset_fields
+from movi.training.commands import Train
 
 
 def config_of(preset, **fields):
@@ -184,3 +187,81 @@ def test_two_configs_differ_in_what_decides_results_alone():
     other = changes(one, Config("dqn", "CartPole-v1"))
     assert other["algorithm"] == ("momentum-dqn", "dqn")
     assert other["beta"] == (0.5, None)
+
+
+def test_a_run_is_the_same_however_long_it_is_and_another_with_another_seed():
+    config = Config("momentum-dqn", "CartPole-v1")
+    same = [{"steps": 9_999}, {"kappa": 7}, {"checkpoint_every": 3}, {"save_every": 3}]
+    other = [
+        {"seed": 1},
+        {"gamma": 0.5},
+        {"beta": 0.9},
+        {"algorithm": "dqn"},
+        {"env": "Acrobot-v1"},
+    ]
+    assert {config.replace(**one).identity for one in same} == {config.identity}
+    assert len({config.identity, *(config.replace(**one).identity for one in other)}) == 6
+
+
+def by_the_command(*words):
+    """The config that the command line makes of these words."""
+    found, default = Train.given(words)
+    made = tyro.cli(found, args=list(words), default=default)
+    return Config(**{own.name: getattr(made, own.name) for own in fields(Config)})
+
+
+@pytest.mark.parametrize("env", ["CartPole-v1", "ALE/Pong-v5", "MinAtar/Asterix", "Pendulum-v1"])
+@pytest.mark.parametrize("preset", [None, *PRESETS])
+def test_a_config_has_the_values_of_its_preset_as_the_command_has_them(env, preset):
+    algorithm = "sac" if (preset or "").startswith("sac") or env == "Pendulum-v1" else "c51"
+    named = {} if preset is None else {"preset": preset}
+    words = [algorithm, "--env", env, *(("--preset", preset) if preset else ())]
+    if algorithm == "sac" and preset is not None and not preset.startswith("sac"):
+        for make in (lambda: Config("sac", env, **named), lambda: by_the_command(*words)):
+            with pytest.raises(UserError, match=f"preset: '{preset}', expected one of sac, "):
+                make()
+        return
+    config = Config(algorithm, env, **named)
+    assert config == by_the_command(*words)
+    chosen = config.preset
+    if preset is None:
+        usual = {"CartPole-v1": "control", "ALE/Pong-v5": "paper", "MinAtar/Asterix": "minatar"}
+        assert chosen == usual.get(env, "sac")
+    for name, value in preset_fields(chosen).items():
+        assert getattr(config, name) == value
+    own = Config(algorithm, env, **named, learning_rate=0.125, steps=777_777)
+    assert (own.learning_rate, own.steps, own.preset) == (0.125, 777_777, chosen)
+    assert own == replace(config, learning_rate=0.125, steps=777_777)
+    if chosen != "control":
+        assert config != Config(algorithm, env, **{**_defaults(), "preset": chosen})
+
+
+def _defaults():
+    return {own.name: own.default for own in fields(Config) if own.default is not MISSING}
+
+
+def test_presets_are_positional_too_and_another_replaces_what_was_not_given():
+    paper = Config("dqn", "CartPole-v1", "paper")
+    assert paper == Config("dqn", "CartPole-v1", preset="paper")
+    assert paper.replay_capacity == 1_000_000
+    assert paper.replace(preset="control", gamma=0.5) == Config("dqn", "CartPole-v1", gamma=0.5)
+    atoms = Config("c51", "CartPole-v1").replace(preset="minatar", atoms=7).options
+    assert (atoms.atoms, atoms.v_max) == (7, 100.0)
+
+
+@pytest.mark.parametrize("preset", ["nonsense", "", ["paper"], 5])
+def test_a_preset_that_is_none_is_refused(preset):
+    with pytest.raises(UserError, match=r"preset: .*, expected one of control, paper"):
+        Config("dqn", "CartPole-v1", preset=preset)
+
+
+def test_the_preset_of_a_file_is_a_record_and_applied_no_more():
+    odd = Config("dqn", "ALE/Pong-v5", preset="paper", steps=50_000, gamma=0.5)
+    data = {**odd.to_dict(), "preset": "of another version"}
+    config = Config.from_dict(data)
+    for _ in range(5):
+        config = replace(Config.from_json(config.to_json()), seed=config.seed)
+    assert config.to_dict() == data
+    few = {"algorithm": "dqn", "env": "ALE/Pong-v5", "preset": "paper"}  # as before there were more
+    assert Config.from_dict(few).evaluate_every == 0
+    assert Config.from_dict(few).learning_rate == _defaults()["learning_rate"]

@@ -19,7 +19,6 @@ without slack), the transitions up to the newest that uses it leave the replay.
 
 from collections.abc import Mapping
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -85,6 +84,7 @@ class FrameReplay:
         action: ActionFormat = NUMBERED,
         directory: Path | None = None,
         new: bool = True,
+        run: str = "",
     ) -> None:
         """Allocates the rings, or says at once that they cannot fit.
 
@@ -97,6 +97,7 @@ class FrameReplay:
           action: of the actions.
           directory: keeps the rings in memory-mapped files there instead of in memory.
           new: begin new files instead of opening those that are there.
+          run: whose files they are; a snapshot says it of those that are there.
         """
         mapped, n_step = directory is not None, horizon.steps
         size = bytes_of(capacity, space, slack, mapped=mapped, n_step=n_step, action=action)
@@ -128,7 +129,7 @@ class FrameReplay:
         # Of each environment in mid-episode: the numbers of its newest K frames, −1 for zeros.
         self._histories: dict[int, list[int]] = {}
         self._sealed = 0, 0  # transitions and frames whose checksums are on the disk
-        self.run = token_hex(8)  # restored with a snapshot
+        self.run = run
 
     def __len__(self) -> int:
         return max(0, self._added - self._first - self.horizon.incomplete)

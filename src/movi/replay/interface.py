@@ -29,7 +29,7 @@ class ReplayInFiles(Replay, Protocol):
     """
 
     run: str
-    """A name that no other run's files have; a snapshot has it."""
+    """What tells the files from another run's; a snapshot has it."""
 
     def snapshot(self) -> dict[str, Any]:
         """The replay's state, of JSON types; what it refers to is on the disk when this returns."""

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from secrets import token_hex
 from typing import Any
 
 import numpy as np
@@ -51,6 +50,7 @@ class UniformReplay:
         action: ActionFormat = NUMBERED,
         directory: Path | None = None,
         new: bool = True,
+        run: str = "",
     ) -> None:
         """Allocates the ring, or says at once that it cannot fit; arguments as of `FrameReplay`."""
         mapped, n_step = directory is not None, horizon.steps
@@ -61,7 +61,7 @@ class UniformReplay:
         self._ring = Transition(*(self._store.data[name] for name in Transition._fields))
         self._capacity, self._slack, self.horizon = capacity, slack, horizon
         self._added = self._sealed = 0
-        self.run = token_hex(8)  # restored with a snapshot
+        self.run = run
         # For n > 1: how far on the next transition of the episode is, by slot; and the newest
         # transition of each environment in mid-episode.
         self._links = np.zeros(capacity + slack if horizon.steps > 1 else 0, np.int32)

@@ -6,17 +6,19 @@ loading a config changes nothing. Each field says what it belongs to, so that th
 answer to what makes two runs the same, or comparable.
 """
 
+import hashlib
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
+from functools import wraps
 from typing import Any, Literal
 
 from movi.agents.options import Options, Unknown, check_integer
 from movi.agents.registry import known, options_of
 from movi.errors import UserError, check_fields, check_fraction, check_positive, of_type
 from movi.reading import checked, of_format
-from movi.runs.presets import preset_options
+from movi.runs.presets import chosen_fields, preset_options
 from movi.schedules import Epsilon, Schedule
 from movi.transitions import ONE_STEP, Horizon
 
@@ -38,7 +40,7 @@ def _setting(default: Any = MISSING, *, of: Owner = "learning", least: int | Non
 
 @dataclass(frozen=True)
 class Config:
-    """Everything that decides a run's results."""
+    """Everything that decides a run's results; what is not given has its preset's value."""
 
     algorithm: str = _setting(of="algorithm")
     """Its registered name (dqn, momentum-dqn, …), or MODULE:NAME."""
@@ -47,7 +49,8 @@ class Config:
     environment, trained on in compiled code: MinAtar/Breakout (Asterix, Freeway, Seaquest,
     SpaceInvaders) or gymnax/CartPole-v1."""
     preset: str = _setting("control", of="preset")
-    """Where the other fields' defaults come from: control (small environments), paper (Dopamine's
+    """Where the other fields' defaults come from, by default what is usual for the algorithm and
+    the environment: control (small environments), paper (Dopamine's
     DQN of 2019, the paper's baseline), modern (Adam and squared error), c51 and munchausen
     (their published optimisers), minatar (the DQN of MinAtar's authors), minatar-published (a
     published study's, with greedy evaluations), sac, sac-cleanrl and sac-dopamine (soft
@@ -175,11 +178,15 @@ class Config:
         own = {key: value for key, value in changes.items() if key in FIELDS}
         theirs = {key: value for key, value in changes.items() if key not in FIELDS}
         given = own.pop("options", None)
-        before = {} if "algorithm" in own or given is not None else self.options.to_json()
+        anew = given is not None or not own.keys().isdisjoint(("algorithm", "preset"))
+        before = {} if anew else self.options.to_json()
         if isinstance(given, Options):
             given = given.to_json()
         own["options"] = {**before, **(given or {}), **theirs}
-        return replace(self, **own)
+        if "preset" not in own:
+            return replace(self, **own)
+        kept: dict[str, Any] = {"algorithm": self.algorithm, "env": self.env, "seed": self.seed}
+        return Config(**{**kept, **own})  # what is not given is that preset's
 
     @property
     def horizon(self) -> Horizon:
@@ -220,6 +227,13 @@ class Config:
     def evaluates_at(self, step: int) -> bool:
         """Whether the run is evaluated at this step, the end of an iteration."""
         return bool(self.evaluate_every) and self.passes(step, self.evaluate_every)
+
+    @property
+    def identity(self) -> str:
+        """A digest of what makes a run this one, however long and however often it is saved."""
+        of = {name: value for name, value in flat(self).items() if OWNERS.get(name) != "files"}
+        of |= {"steps": None, "kappa": None}  # κ may follow from the length
+        return hashlib.sha256(json.dumps(of, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
     @property
     def beta_of(self) -> Schedule | None:
@@ -264,7 +278,7 @@ class Config:
             options = chosen_options(algorithm, str(data.get("preset", "control")), given)
         except UserError as error:
             raise UserError(f"{name}: {error}") from None
-        config: Config = checked({**data, "options": options}, cls, name)
+        config: Config = checked({**_DEFAULTS, **data, "options": options}, cls, name)
         return config
 
     @classmethod
@@ -281,6 +295,9 @@ class Config:
         return cls.from_dict({**own, "options": {**given, **options}}, name)
 
 
+_DEFAULTS = {own.name: own.default for own in fields(Config) if own.default is not MISSING}
+"""What a file that leaves a field out means: a preset's values are all written down."""
+
 OWNERS: Mapping[str, Owner] = {
     own.name: own.metadata.get("of", "learning") for own in fields(Config)
 }
@@ -290,6 +307,25 @@ RESERVED = FIELDS | {"out", "seeds", "trust"}
 """Names that no algorithm's option may have: those of the config, and of the command's own."""
 SHARED = tuple(name for name, owner in OWNERS.items() if owner == "learning")
 """The fields that an algorithm and its baseline have in common."""
+
+
+def _preset_first(generated: Callable[..., None]) -> Callable[..., None]:
+    """A config's constructor that gives what is left out the preset's values."""
+    names = [own.name for own in fields(Config)]
+
+    @wraps(generated)
+    def initialise(self: Config, *given: Any, **named: Any) -> None:
+        taken = {**dict(zip(names, given)), **named}
+        if FIELDS - taken.keys():
+            env, algorithm = (str(taken.get(name, "")) for name in ("env", "algorithm"))
+            own = chosen_fields(taken.get("preset"), env, algorithm)
+            named = {**{k: value for k, value in own.items() if k not in taken}, **named}
+        generated(self, *given, **named)
+
+    return initialise
+
+
+Config.__init__ = _preset_first(Config.__init__)  # type: ignore[method-assign]
 
 
 def chosen_options(algorithm: str, preset: str, given: Any) -> Options:

@@ -9,7 +9,7 @@ from movi.agents.registry import find, known
 from movi.errors import UserError
 from movi.reading import checked, parsed, text
 from movi.runs.config import FIELDS, Config
-from movi.runs.presets import check_preset, preset_fields, usual_preset
+from movi.runs.presets import chosen_fields
 from movi.runs.sweep import Cell, Sweep, check_size
 
 AS_WRITTEN = "as written"
@@ -69,11 +69,8 @@ def cross(
     for env in environments:
         for variant, kind in zip(variants, kinds):
             theirs = FIELDS | _names(kind)
-            chosen = variant.preset or preset or usual_preset(env, variant.algorithm)
-            if kind is not None:
-                check_preset(chosen, variant.algorithm, kind)
             config = {
-                **preset_fields(chosen),
+                **chosen_fields(variant.preset or preset, env, variant.algorithm),
                 **{k: value for k, value in options.items() if kind is None or k in theirs},
                 **dict(variant.options),
                 "algorithm": variant.algorithm,

@@ -153,7 +153,7 @@ _SUPPORTS: Mapping[str, Mapping[str, Any]] = {
 
 
 def usual_preset(env_id: str, algorithm: str | None = None) -> str:
-    """The preset of a run that names none: its algorithm's, or else the paper's for Atari games.
+    """The preset of a run that names none: its algorithm's, or else that of its environments.
 
     >>> usual_preset("ALE/Pong-v5"), usual_preset("CartPole-v1"), usual_preset("Pendulum-v1", "sac")
     ('paper', 'control', 'sac')
@@ -161,7 +161,20 @@ def usual_preset(env_id: str, algorithm: str | None = None) -> str:
     kind = None if algorithm is None else known(algorithm)
     if kind is not None and kind.preset is not None:
         return kind.preset
-    return "paper" if env_id.startswith("ALE/") else "control"
+    return {"ALE": "paper", "MinAtar": "minatar"}.get(env_id.partition("/")[0], "control")
+
+
+def chosen_fields(name: str | None, env_id: str, algorithm: str | None) -> dict[str, Any]:
+    """The fields that the preset of a run sets: the one that it names, or its usual one.
+
+    >>> chosen_fields(None, "MinAtar/Breakout", "dqn")["steps"]
+    5000000
+    """
+    chosen = preset_fields(usual_preset(env_id, algorithm) if name is None else name)
+    kind = None if algorithm is None else known(algorithm)
+    if algorithm is not None and kind is not None:
+        check_preset(chosen["preset"], algorithm, kind)
+    return chosen
 
 
 def preset_fields(name: str) -> dict[str, Any]:
@@ -170,7 +183,7 @@ def preset_fields(name: str) -> dict[str, Any]:
     >>> preset_fields("modern")["learning_rate"]
     6.25e-05
     """
-    if name not in PRESETS:
+    if not isinstance(name, str) or name not in PRESETS:
         raise UserError(f"preset: {name!r}, expected one of {', '.join(PRESETS)}")
     return dict(PRESETS[name])
 

@@ -23,7 +23,7 @@ from movi.errors import UserError, check_count, check_fraction, check_seed
 from movi.modules import module_of
 from movi.reading import checked
 from movi.runs.config import Config
-from movi.runs.presets import check_preset, preset_fields, preset_options, usual_preset
+from movi.runs.presets import chosen_fields, preset_options
 
 MOST_SEEDS = 10_000
 MOST_EPISODES = 1_000_000
@@ -63,12 +63,9 @@ class Train(Config):
         name = _algorithm(arguments)
         kind: Any = Options if name is None else find(name, (module_of(name, "algorithm"),))
         chosen = _with_options(kind)
-        usual = usual_preset(value_of(arguments, "--env") or "", name)
-        preset = value_of(arguments, "--preset") or usual
-        fields = preset_fields(preset)
-        if name is not None:
-            check_preset(preset, name, kind)
-        own = {**fields, "options": kind(**preset_options(preset, kind))}
+        named, env = (value_of(arguments, option) for option in ("--preset", "--env"))
+        fields = chosen_fields(named, env or "", name)
+        own = {**fields, "options": kind(**preset_options(fields["preset"], kind))}
         return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **own)
 
     @classmethod

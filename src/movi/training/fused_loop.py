@@ -5,6 +5,7 @@ be interrupted. What it holds of a run is the chunks' state (one pytree per seed
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -172,8 +173,9 @@ class FusedLoop:
                 action=self._action,
                 directory=file,
                 new=new,
+                run=replace(self.config, seed=seed).identity,
             )
-            for file in self._files
+            for file, seed in zip(self._files, self.seeds)
         ]
 
     def headroom(self, snapshot: Mapping[str, Any]) -> int:

@@ -62,6 +62,7 @@ def new_replay(
         action=environment.spaces.action,
         directory=directory,
         new=new,
+        run=config.identity,
     )
     return replay
 

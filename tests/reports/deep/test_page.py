@@ -159,7 +159,8 @@ def test_runs_that_have_only_begun_make_no_page(tmp_path: Path) -> None:
 def test_everything_from_runs_is_escaped(tmp_path: Path) -> None:
     evil = '</script><img src=x onerror="alert(1)">'
     for algorithm in ("dqn", "momentum-dqn"):
-        config = Config(algorithm, evil, preset=evil, steps=5_000, iteration_steps=1_000)
+        fields = {"preset": evil, "steps": 5_000, "iteration_steps": 1_000}  # as a file may say
+        config = Config.from_dict({"algorithm": algorithm, "env": evil, **fields})
         synthetic.write_run(tmp_path / "loose" / algorithm, config, [1.0, 2.0, 3.0, 4.0, 5.0])
     labelled = replace(SMALL, preset=evil)
     synthetic.write_sweep(tmp_path / "sweep", [(evil, labelled, 1)], evil)
