@@ -59,7 +59,7 @@ NAN = float("nan")
         (lambda: FiniteMDP.from_sparse([5], 1, 0.5), "kernels: 5, expected a matrix of numbers"),
         (lambda: Config("dqn", "CartPole-v1", hidden=64), "hidden: 64, expected a list"),
         (lambda: Config("dqn", 5), "env: 5, expected a text"),
-        (lambda: Config("dqn", "CartPole-v1", preset=[]), "preset: [], expected a text"),
+        (lambda: Config("dqn", "CartPole-v1", preset=[]), "preset: [], expected one of"),
         (lambda: movi.train("CartPole-v1"), "config: 'CartPole-v1', expected Config"),
         (lambda: movi.train(Config("dqn", "x"), trust="mine"), "trust: 'mine', expected a list"),
         (lambda: movi.load("x", trust="mine"), "trust: 'mine', expected a list"),

@@ -349,9 +349,10 @@ def test_an_agents_file_that_is_saved_is_read_again_through_a_link(tmp_path):
 @pytest.mark.parametrize("trust", ["my_evilmod_games", "evilmod"])
 def test_a_text_is_no_collection_of_modules(place, trust):
     """Each part of a text is in it: `evilmod` was imported."""
-    with pytest.raises(UserError, match=rf"trust: '{trust}', expected names of modules") as error:
+    with pytest.raises(UserError, match=rf"^trust: '{trust}', expected a list$"):
         movi.train(Config("dqn", "evilmod:X-v0", **SMALL), trust=trust)
-    assert f"('{trust}',)" in str(error.value)
+    with pytest.raises(UserError, match=rf"trust: '{trust}', expected names of modules"):
+        import_trusted("evilmod", trust, "env")
     assert not (place / "mark").exists()
     assert movi.train(Config("dqn", "evilmod:X-v0", **SMALL), trust=["evilmod"]).step == 40
 

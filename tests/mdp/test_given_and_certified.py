@@ -5,12 +5,10 @@ from fractions import Fraction
 import jax
 import numpy as np
 import pytest
-from movi.mdp.sharding import sharded_value_iteration
 
 import movi
 from movi.errors import ToleranceMissed, UserError
 from movi.mdp import FiniteMDP, occupancy, policy_values, total_reward
-from movi.mdp.certificates import Aim
 from movi.mdp.expectation import expectation
 from movi.mdp.regularised import stochastic_policy_value
 from movi.planning import rounding_floor, solve
@@ -114,11 +112,6 @@ def evaluated(mdp):
     return Valued(missed.value.answer[:, 0], missed.value.bound)
 
 
-def by_devices(mdp):
-    state = sharded_value_iteration(mdp, Aim(1e-6, True), 1)
-    return Valued(state.q.max(1), state.bound)
-
-
 def of_a_policy(mdp):
     policy = np.ones((2, 1))
     v, _, bound = stochastic_policy_value(mdp, policy, 0.0, 1e-9)
@@ -142,7 +135,6 @@ WAYS = {
     ),
     "function": free,
     "compiled function": compiled,
-    "devices": by_devices,
     "policy": evaluated,
     "stochastic policy": of_a_policy,
 }

@@ -511,7 +511,7 @@ def ledger():
 def test_the_ledger_has_a_column_for_each_loss_and_each_bound(ledger):
     _, columns = ledger
     bounds = ["theorem_1_sup", "supremum", "proposition_1"]
-    expected = ["iteration", "loss_sup"]
+    expected = ["iteration", "loss_limit", "loss_sup"]
     expected += [f"{name}{suffix}" for name in bounds for suffix in ("", "_holds")]
     expected += ["loss_l1", "corollary_1", "corollary_1_holds", "constant_beta_loss_0.5"]
     for name in ("avi", "sql", "dpp"):

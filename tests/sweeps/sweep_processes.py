@@ -3,7 +3,10 @@
 import json
 import os
 import time
+from dataclasses import replace
 from pathlib import Path
+
+from movi.runs.files import read_status
 
 TOML = """
 environments = ["gymnax/CartPole-v1", "CartPole-v1"]
@@ -39,9 +42,13 @@ def environment(cache):
 
 
 def results(directory):
-    """Everything that a sweep found out, as bytes, by file."""
-    names = ("config.json", "metrics.jsonl", "evaluation.json", "agent.safetensors", "status.json")
-    return {
+    """Everything that a sweep found out, as bytes, by file; and how its runs ended."""
+    names = ("config.json", "metrics.jsonl", "evaluation.json", "agent.safetensors")
+    ended = {
+        file.relative_to(directory): replace(read_status(file.parent), time="")
+        for file in directory.glob("runs/**/status.json")
+    }
+    return ended | {
         file.relative_to(directory): file.read_bytes()
         for name in names
         for file in sorted(directory.glob(f"runs/**/{name}"))

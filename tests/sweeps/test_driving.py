@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from movi.cli import main
-from movi.runs.files import read_metrics
+from movi.runs.files import read_metrics, read_status
 from movi.runs.sweep import read_sweep, run_directory
 from movi.sweeps.named import NAMED
 from movi.training.train import train
@@ -77,11 +77,8 @@ def test_a_sweep_leaves_one_ordinary_run_directory_per_run(undisturbed):
     for cell in sweep.cells:
         for seed in cell.seeds:
             run = run_directory(out, cell, seed)
-            assert json.loads((run / "status.json").read_text()) == {
-                "status": "finished",
-                "step": 2000,
-                "message": "",
-            }
+            status = read_status(run)
+            assert (status.status, status.step, status.message) == ("finished", 2000, "")
             assert len((run / "metrics.jsonl").read_text().splitlines()) == 8
             config = json.loads((run / "config.json").read_text())
             assert config["seed"] == seed

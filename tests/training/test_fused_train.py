@@ -14,12 +14,15 @@ import pytest
 from movi import cli
 from movi.agents import load
 from movi.errors import UserError
+from movi.replay import UniformReplay
 from movi.runs.config import Config
 from movi.runs.files import read_config, read_metrics, read_status
 from movi.runs.presets import preset_fields
+from movi.spaces import ObservationSpace
 from movi.training.loop import Watcher
 from movi.training.run_directory import OPEN_FILES
 from movi.training.train import train, train_seeds
+from tests.training.diagnostics import OneState, vector
 from tests.training.jax_diagnostics import CONSTANT, episodic, one_state, zero
 
 TINY = {
@@ -181,11 +184,17 @@ def test_the_minatar_preset_is_as_stated():
     assert [config.beta_of(50_000 * n) for n in range(3)] == [0, 1 / 2, 2 / 3]  # κ = steps / 20
 
 
-@pytest.mark.parametrize("name", ["replay", "make_environment"])
+USELESS = {
+    "replay": UniformReplay(100, ObservationSpace((1,), "float32")),
+    "make_environment": lambda n: vector([lambda: OneState(3, truncate=True)] * n),
+}
+
+
+@pytest.mark.parametrize("name", USELESS)
 def test_what_a_compiled_loop_has_no_use_for_is_refused(name):
     config = Config("dqn", "mine", **TINY)
     with pytest.raises(UserError, match="not with a JaxEnvironment"):
-        train(config, environment=one_state(3, truncate=True), **{name: object()})
+        train(config, environment=one_state(3, truncate=True), **{name: USELESS[name]})
 
 
 def open_files():

@@ -124,5 +124,5 @@ def test_no_file_of_ours_is_written_by_another_rule():
         for line in file.read_text().splitlines():
             if "json.dumps(" in line and "allow_nan=False" not in line:
                 found.append(file.relative_to(package).as_posix())
-    # An option's text, which is read from a config; figures; and UMB, by numbers of arrays.
-    assert found == ["agents/options.py", "mdp/umb.py", "reports/page.py", "reports/sections.py"]
+    # An option's text, which is read from a config; and figures.
+    assert found == ["agents/options.py", "reports/page.py", "reports/sections.py"]
