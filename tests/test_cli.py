@@ -117,6 +117,21 @@ def test_a_tolerance_that_float64_cannot_prove_is_said_at_once(call, tmp_path):
     assert again.returncode == 0, again.stderr
 
 
+def test_probabilities_in_float32_are_said_to_limit_the_certificate(tmp_path, capsys):
+    mdp = movi.garnet(20, 3, 3, discount=0.99, seed=5)
+    narrow = mdp.probabilities.astype(np.float32)
+    path = tmp_path / "narrow.npz"
+    fields = {"successors": mdp.successors, "rewards": mdp.rewards, "discount": mdp.discount}
+    np.savez(path, probabilities=narrow, **fields)
+    missed = np.abs(narrow.astype(float).sum(-1) - 1).max()
+    assert main(["solve", str(path)]) == 3
+    first, last = capsys.readouterr().err.splitlines()
+    assert f"probabilities that miss 1 by {missed:.1e}; solving as near as it can" in first
+    assert last.endswith(
+        f"with probabilities that miss 1 by {missed:.1e} float64 proves hardly less"
+    )
+
+
 def test_garnet_writes_the_mdp_of_its_seed(call, tmp_path):
     out = tmp_path / "g.npz"
     assert call("garnet", "--states", 9, "--seed", 2, "--out", out).returncode == 0

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 File = Annotated[Path, arg(metavar="FILE")]
 Number = Annotated[int | None, arg(metavar="N")]
 Real = Annotated[float | None, arg(metavar="X")]
+NOTICED = (
+    1e-12  # beyond the rounding of a sum: probabilities in float32, or written with few digits
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,12 +113,9 @@ class Solve(Read):
         if mdp.batch is None and not (self.sampled and self.tolerance is None):
             tolerance = TOLERANCE if self.tolerance is None else self.tolerance
             if 0 < tolerance < (floor := rounding_floor(mdp)):
-                print(
-                    f"movi: tolerance: {tolerance:g}, expected at least {4 * floor:.2g}, which "
-                    "float64 is sure to prove with rewards and values of this size; solving as "
-                    "near as it can",
-                    file=sys.stderr,
-                )
+                wanted = f"tolerance: {tolerance:g}, expected at least {4 * floor:.2g}"
+                sure = f"which float64 is sure to prove with {_limit(mdp)}"
+                print(f"movi: {wanted}, {sure}; solving as near as it can", file=sys.stderr)
         solution = self._solution(mdp)
         worth = policy_value(mdp, solution)
         print(f"problem      {mdp}")
@@ -225,12 +225,19 @@ def _reached(solution: "Solution") -> str:
     return f" (tolerance {solution.tolerance:g} {word})"
 
 
+def _limit(mdp: "FiniteMDP") -> str:
+    """What keeps a certificate from being smaller."""
+    if mdp.missed > NOTICED:
+        return f"probabilities that miss 1 by {mdp.missed:.1e}"
+    return "rewards and values of this size"
+
+
 def _missed(solution: "Solution", sampled: bool) -> str:
     """Why the tolerance was not reached, and what would help."""
     assert solution.tolerance is not None
     if solution.tolerance < solution.floor:
-        size = "with rewards and values of this size float64 proves hardly less"
-        return f"tolerance: {solution.tolerance:g}, reached {solution.bound:.2g}: {size}"
+        less = f"with {_limit(solution.mdp)} float64 proves hardly less"
+        return f"tolerance: {solution.tolerance:g}, reached {solution.bound:.2g}: {less}"
     line = f"tolerance: {solution.tolerance:g}, not reached in {solution.iterations:,} iterations"
     if solution.needed is None:
         line += "; the bound falls no further" if solution.iterations > 3 else ""
