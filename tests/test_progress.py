@@ -15,7 +15,13 @@ from movi.training.loop import Watcher
 from movi.training.train import train, train_seeds
 
 TINY = Config(
-    "dqn", "CartPole-v1", steps=200, iteration_steps=100, hidden=(8,), evaluation_episodes=0
+    "dqn",
+    "CartPole-v1",
+    steps=200,
+    iteration_steps=100,
+    learning_starts=100,
+    hidden=(8,),
+    evaluation_episodes=0,
 )
 
 
@@ -151,15 +157,16 @@ def test_a_run_that_had_ended_shows_no_bar(monkeypatch, capsys, tmp_path):
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize(("env", "size"), [("CartPole-v1", "replay of 5,000 transitions: 220 kB")])
+@pytest.mark.parametrize(("env", "size"), [("CartPole-v1", "replay of 200 transitions: 8.8 kB")])
 def test_notices_are_plain_lines_on_stderr_where_there_is_no_terminal(env, size, capsys, tmp_path):
-    """The size of the replay; where a run goes on; that β's unit stays what it was."""
+    """κ and the size of the replay; where a run goes on; that β's unit stays what it was."""
     config = TINY.replace(
         algorithm="momentum-dqn", env=env, replay_capacity=5_000, checkpoint_every=0
     )
     assert progress.surface() == "nothing"
     movi.train(config)
-    assert capsys.readouterr() == ("", f"{size}\n")
+    kappa = "kappa: 10, a twentieth of the 200 steps"
+    assert capsys.readouterr() == ("", f"{kappa}\n{size}\n")
     config = config.replace(checkpoint_every=50)
     movi.train(config, tmp_path)
     capsys.readouterr()
@@ -168,7 +175,7 @@ def test_notices_are_plain_lines_on_stderr_where_there_is_no_terminal(env, size,
     assert out == ""
     stays, announced, goes_on = err.splitlines()
     assert stays == "kappa: stays 10, a twentieth of the first 200 steps"
-    assert announced.startswith("replay of 5,000 transitions: ")
+    assert announced.startswith("replay of 300 transitions: ")
     assert goes_on == "goes on from the checkpoint of step 200"
     movi.train(config, watcher=Watcher())
     assert capsys.readouterr() == ("", "")

@@ -8,10 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from movi.errors import NoRoom, UserError
-
-OTHERS = 64
-"""Files that a process has open whatever it does: libraries, pipes, a sweep's."""
+from movi.errors import NoRoom
 
 CGROUPS = {
     "": ("", "memory.max", "memory.current", "inactive_file"),
@@ -72,14 +69,11 @@ def available_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def require_files(name: str, count: int) -> None:
-    """Raises unless so many more files can be open at once; within what is allowed, allows them."""
+def allow_files(count: int) -> None:
+    """Raises the limit of open files to so many where it is lower, as far as is allowed."""
     now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = count + OTHERS
-    if now != resource.RLIM_INFINITY and wanted > now:
-        if most != resource.RLIM_INFINITY and wanted > most:
-            raise UserError(f"{name}: {wanted} open files, expected at most {most} (ulimit -n)")
-        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, most))
+    if 0 <= now < count:  # no limit is −1
+        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, most), most))
 
 
 def require(name: str, *, memory: int = 0, disk: int = 0, directory: Path | None = None) -> None:

@@ -132,11 +132,32 @@ def test_a_moment_is_of_its_own_run_and_lap_whatever_the_records_hold(kind, slac
     assert len(again) == 12
 
 
+@pytest.mark.parametrize("episode", [1, 2, 50])
+@pytest.mark.parametrize("kind", [(UniformReplay, SPACE), (FrameReplay, FRAMES)])
+def test_what_is_sampled_does_not_depend_on_room_that_is_never_used(kind, episode):
+    """Also where more episodes begin than a replay expects: 70 frames are one too many."""
+    kind, space = kind
+    whole, small = kind(300, space), kind(300, space, slack=-200)
+    assert small.nbytes < whole.nbytes
+    words = np.random.default_rng(0).integers(2**32, size=(2, 5), dtype=np.uint32)
+    for k in range(100):
+        for replay in (whole, small):
+            replay.add(0, transition(k, space), k % episode == episode - 1)
+        assert len(whole) == len(small)
+        for a, b in zip(whole.sample(words), small.sample(words)):
+            np.testing.assert_array_equal(a, b)
+    assert (len(small) < 100) == (kind is FrameReplay and episode == 1)
+
+
 def test_files_of_another_size_absent_ones_and_links_are_one_line(tmp_path):
     dtype = np.dtype([("x", np.int32)])
     Ring(5, dtype, tmp_path / "r.bin", new=True).seal(0, 5, "mine")
-    with pytest.raises(Damaged, match="20 bytes, expected 24"):
-        Ring(6, dtype, tmp_path / "r.bin", new=False)
+    for size in (4, 7):  # of a shorter run, of a longer one
+        ring = Ring(size, dtype, tmp_path / "r.bin", new=False)
+        ring.verify(0, min(size, 5), "mine")
+        assert ring.data["x"].tolist() == [0] * size
+    with pytest.raises(Damaged, match=r"r\.bin: damaged"):
+        ring.verify(0, 6, "mine")
     with pytest.raises(Damaged, match="No such file"):
         Ring(5, dtype, tmp_path / "absent.bin", new=False)
     (tmp_path / "precious").write_bytes(bytes(20))
@@ -149,7 +170,7 @@ def test_files_of_another_size_absent_ones_and_links_are_one_line(tmp_path):
 
 @pytest.mark.parametrize(
     "change",
-    [{"added": 10**9}, {"first": -1}, {"histories": [[0, 5]]}, {"oldest": -5}, {"slack": 3}],
+    [{"added": 10**9}, {"first": -1}, {"histories": [[0, 5]]}, {"oldest": -5}, {"slack": 11}],
 )
 def test_a_moment_that_cannot_be_is_one_line(change, tmp_path):
     replay = filled(FrameReplay, FRAMES, tmp_path, 30)

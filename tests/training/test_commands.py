@@ -15,6 +15,7 @@ SHORT = [
     *("--env", "CartPole-v1", "--steps", "300", "--iteration-steps", "100"),
     *("--learning-starts", "50", "--hidden", "16", "--evaluation-episodes", "2"),
 ]
+HUGE = [*SHORT[:2], "--steps", "2000000000", "--replay-capacity", "2000000000"]
 
 
 @pytest.fixture(scope="module")
@@ -41,7 +42,7 @@ def test_off_a_terminal_train_prints_the_result_and_on_stderr_notices_alone(tmp_
     assert "evaluation over 2 episodes: mean" in out
     assert str(tmp_path / "run" / "agent.safetensors") in out
     # A record has two observations of four floats, an action, a reward, a discount, a checksum.
-    assert err == f"replay of 100,000 transitions: {(2 * 16 + 12 + 4) * 120_000 / 1e6:.3g} MB\n"
+    assert err == f"replay of 300 transitions: {(2 * 16 + 12 + 4) * 300 / 1e3:.3g} kB\n"
 
 
 def test_evaluate_prints_mean_standard_deviation_and_each_return(run, capsys):
@@ -125,7 +126,7 @@ def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
         (["train", "dqn", *SHORT, "--speed", "3"], "--speed"),
         (["train", "dqn"], "--env"),
         (["train", "dqn", *SHORT, "--network", "nature"], "nature"),
-        (["train", "dqn", *SHORT, "--replay-capacity", "2000000000"], "needs 96 GB"),
+        (["train", "dqn", *HUGE], "needs 96 GB"),
         (["evaluate", "nowhere"], "nowhere: no such file"),
         (["evaluate", "."], "agent.safetensors: no such file"),
         (["export", "nowhere", "x.safetensors"], "nowhere: no such file"),
@@ -223,6 +224,7 @@ def test_a_preset_of_another_family_is_one_line(capsys):
 
 def test_a_directory_of_another_algorithm_says_that_and_not_its_options(tmp_path, capsys):
     words = ["--env", "gymnax/CartPole-v1", "--steps", "40", "--out", str(tmp_path / "run")]
+    words += ["--learning-starts", "20"]
     assert main(["train", "dqn", *words]) == 0
     capsys.readouterr()
     assert main(["train", "momentum-c51", *words]) == 2
@@ -234,3 +236,8 @@ def test_export_names_what_it_takes(capsys):
     with pytest.raises(SystemExit):
         main(["export", "--help"])
     assert "RUN FILE" in " ".join(capsys.readouterr().out.split())
+
+
+def test_resume_for_no_steps_is_refused(run, capsys):
+    assert main(["resume", str(run), "--steps", "0"]) == 2
+    assert "steps: 0, expected an integer from 1 to" in capsys.readouterr().err

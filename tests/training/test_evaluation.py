@@ -124,7 +124,7 @@ class Stepped:
 def test_a_compiled_evaluation_plays_what_steps_do(algorithm, env, episodes, epsilon, tmp_path):
     """More episodes than games, in several chunks; actions of both are equal but for rounding."""
     environment = HostedEnvironment(make_gymnax(env), 3)
-    train(Config(algorithm, env, **{**SHORT, "network": "auto", "steps": 40}), tmp_path)
+    train(Config(algorithm, env, **{**SHORT, "network": "auto", "steps": 60}), tmp_path)
     agent = load(tmp_path)
     found = evaluate(agent, environment, episodes, epsilon=epsilon, seed=5)
     expected = evaluate(agent, Stepped(environment), episodes, epsilon=epsilon, seed=5)
@@ -134,7 +134,7 @@ def test_a_compiled_evaluation_plays_what_steps_do(algorithm, env, episodes, eps
 
 
 def test_an_agent_of_other_observations_is_one_line(tmp_path):
-    train(replace(LOOPS["fused"], steps=40, evaluate_every=0), tmp_path)
+    train(replace(LOOPS["fused"], steps=60, evaluate_every=0), tmp_path)
     environment = HostedEnvironment(make_gymnax("gymnax/Acrobot-v1"), 2)
     with pytest.raises(UserError, match=r"observation: shape \(6,\), expected \(4,\)"):
         evaluate(load(tmp_path), environment, 2)
@@ -159,7 +159,7 @@ def test_steps_go_on_where_a_compiled_loop_ended():
 def cartpole(tmp_path_factory):
     """An agent on gymnax's CartPole."""
     out = tmp_path_factory.mktemp("cartpole")
-    train(replace(LOOPS["fused"], steps=40, evaluate_every=0), out)
+    train(replace(LOOPS["fused"], steps=60, evaluate_every=0), out)
     return load(out)
 
 

@@ -219,7 +219,7 @@ def test_what_is_stored_is_what_happened_in_every_mode(mode, num_envs):
         num_envs=num_envs,
         steps=200,
         iteration_steps=50,
-        learning_starts=500,
+        learning_starts=150,
         replay_capacity=1_000,
         gamma=0.5,
     )
@@ -255,7 +255,7 @@ def test_n_steps_are_of_one_episode_in_every_mode(mode, num_envs):
         num_envs=num_envs,
         steps=200,
         iteration_steps=50,
-        learning_starts=500,
+        learning_starts=150,
         replay_capacity=1_000,
         gamma=0.5,
         n_step=3,
@@ -286,7 +286,7 @@ def test_scores_are_of_whole_episodes_that_ended_in_the_iteration():
         "one",
         steps=40,
         iteration_steps=10,
-        learning_starts=500,
+        learning_starts=30,
         replay_capacity=1_000,
         evaluation_episodes=0,
     )
@@ -298,7 +298,7 @@ def test_scores_are_of_whole_episodes_that_ended_in_the_iteration():
 def test_timeouts_can_be_made_terminal():
     def stored(flag):
         config = Config(
-            "dqn", "x", steps=6, learning_starts=50, timeouts_are_terminal=flag, gamma=0.5
+            "dqn", "x", steps=6, learning_starts=5, timeouts_are_terminal=flag, gamma=0.5
         )
         result = train(config, environment=vector([lambda: OneState(3, truncate=True)]))
         return result.loop.replay._ring.discount[:6].tolist()

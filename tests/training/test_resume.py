@@ -404,7 +404,7 @@ def test_a_lock_that_is_held_names_its_owner_and_a_stale_one_holds_nobody_up(tmp
     owner.stdin.close()
     owner.stdout.close()
     assert (tmp_path / "lock").exists()  # stale
-    train(replace(HOST, steps=30), tmp_path)
+    train(replace(HOST, steps=60), tmp_path)
     assert not (tmp_path / "lock").exists()
 
 

@@ -142,7 +142,7 @@ def test_an_observation_of_another_shape_is_one_line(run):
 
 
 def test_actions_are_in_the_environments_own_numbers():
-    config = Config("dqn", "scripted", **{**SHORT, "steps": 50, "evaluation_episodes": 0})
+    config = Config("dqn", "scripted", **{**SHORT, "steps": 120, "evaluation_episodes": 0})
     result = train(config, environment=vector([lambda: Scripted(0)]))
     assert result.agent.act(np.zeros(3, np.int32)) in (5, 6, 7)
 
@@ -335,7 +335,7 @@ def test_image_observations_are_learned_from_in_their_own_dtype():
 
 
 def test_a_replay_of_your_own_has_the_configs_horizon_or_is_refused():
-    config = Config("dqn", "CartPole-v1", n_step=3, **{**SHORT, "steps": 5})
+    config = Config("dqn", "CartPole-v1", n_step=3, **{**SHORT, "learning_starts": 1, "steps": 5})
     space = ObservationSpace((4,), "float32")
     with pytest.raises(UserError, match=r"replay: expected .*Horizon\(steps=3, num_envs=1"):
         train(config, replay=UniformReplay(200, space))

@@ -36,6 +36,14 @@ def extra_frames(capacity: int) -> int:
     return capacity // 100 + 64
 
 
+def frames_of(capacity: int, slack: int, stack: int) -> int:
+    """Frames in the ring of a replay; in one that is never filled at most what it can be given."""
+    ring = capacity + slack
+    if slack >= 0:
+        return ring + extra_frames(ring)
+    return ring + min(extra_frames(capacity), stack * ring)
+
+
 def records_of(
     space: ObservationSpace, action: ActionFormat = NUMBERED
 ) -> tuple[np.dtype, np.dtype]:
@@ -63,7 +71,7 @@ def bytes_of(
     7167099160
     """
     ring = capacity + slack
-    frames = 1 + ring + extra_frames(ring)
+    frames = 1 + frames_of(capacity, slack, space.shape[0])
     frame, transition = (
         bytes_per_record(dtype, mapped=mapped) for dtype in records_of(space, action)
     )
@@ -92,7 +100,8 @@ class FrameReplay:
           capacity: how many transitions can be sampled, the newest ones.
           space: of the stacks, [K, ...].
           slack: how many more slots the rings have: what was in the replay is still in them, though
-            no longer sampled, until about as many transitions have been added.
+            no longer sampled, until about as many transitions have been added. Negative if so many
+            of the capacity are never used.
           horizon: of the transitions that are sampled.
           action: of the actions.
           directory: keeps the rings in memory-mapped files there instead of in memory.
@@ -104,7 +113,7 @@ class FrameReplay:
         require_space(capacity, size, directory)
         frame, transition = records_of(space, action)
         ring = capacity + slack
-        frames = ring + extra_frames(ring)
+        frames = frames_of(capacity, slack, space.shape[0])
 
         def file(name: str) -> Path | None:
             return None if directory is None else directory / name
@@ -122,7 +131,6 @@ class FrameReplay:
         in_memory = self._user.nbytes + self._links.nbytes
         self.nbytes = self._transitions.nbytes + self._images.nbytes + in_memory
         self._ring, self._frame_ring = ring, frames
-        self._reach = capacity + extra_frames(capacity)  # frames that count, whatever the slack
         self._stack = space.shape[0]
         self._first = self._added = 0  # transitions first, …, added − 1 can be sampled
         self._written = 0  # frames ever written; number k is in slot 1 + k mod frame_ring
@@ -133,6 +141,11 @@ class FrameReplay:
 
     def __len__(self) -> int:
         return max(0, self._added - self._first - self.horizon.incomplete)
+
+    @property
+    def _reach(self) -> int:
+        """How many of the newest frames count, whatever the slack."""
+        return min(self._added, self.capacity) + extra_frames(self.capacity)
 
     def add(self, env: int, transition: Transition, ended: bool) -> None:
         """Stores the next transition of an environment; ``ended`` if its episode ends there.
@@ -205,7 +218,7 @@ class FrameReplay:
             len(numbers) == self._stack and all(-1 <= k < written for k in numbers)
             for _, *numbers in histories
         )
-        if int(snapshot["slack"]) != self._slack or not (held and within and fits):
+        if int(snapshot["slack"]) > self._slack or not (held and within and fits):
             raise Damaged(f"replay: {dict(snapshot)}, expected a snapshot of it")
         self.run = str(snapshot.get("run", ""))
         self._transitions.verify(first, added, self.run)
@@ -263,8 +276,9 @@ class FrameReplay:
 
     def _write(self, frame: np.ndarray) -> int:
         number = self._written
-        forgotten = 1 + (number - self._reach) % self._frame_ring
-        self._first = max(self._first, int(self._user[forgotten]) + 1)
+        if number >= self._reach:
+            forgotten = 1 + (number - self._reach) % self._frame_ring
+            self._first = max(self._first, int(self._user[forgotten]) + 1)
         slot = 1 + number % self._frame_ring
         self._user[slot] = -1
         self._frames[slot] = frame

@@ -1,5 +1,6 @@
 """What a training loop asks of a replay."""
 
+import sys
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeGuard
 
@@ -46,10 +47,11 @@ def can_be_checkpointed(replay: Replay) -> TypeGuard[ReplayInFiles]:
     return all(hasattr(replay, name) for name in ("snapshot", "restore", "headroom"))
 
 
-def slack_of(capacity: int, interval: int) -> int:
-    """The slots beyond its capacity that a ring in files needs.
+def slack_of(capacity: int, interval: int, stored: int = sys.maxsize) -> int:
+    """The slots beyond its capacity that a ring needs; negative if it is never filled.
 
     Two checkpoints are kept. While the third is under way everything that the first needs has to
     be there still: two intervals. An interval is never longer than the capacity: see ``headroom``.
+    A run that stores so many transitions in all needs no more slots than these.
     """
-    return 2 * min(interval, capacity)
+    return min(2 * min(interval, capacity), stored - capacity)

@@ -97,10 +97,8 @@ def _mapped(file: Path, size: int, dtype: np.dtype, new: bool) -> Any:
             file.parent.mkdir(parents=True, exist_ok=True)
         number = open_own(file, os.O_RDWR | (os.O_CREAT | os.O_TRUNC if new else 0))
         with os.fdopen(number, "r+b") as opened:
-            if new:
+            if os.fstat(number).st_size < whole:  # new, or of a run that is made longer
                 os.posix_fallocate(number, 0, whole)
-            if os.fstat(number).st_size != whole:
-                raise Damaged(f"{file}: {os.fstat(number).st_size} bytes, expected {whole}")
             return np.memmap(opened, dtype, "r+", shape=(size,))
     except OSError as error:
         raise (Unwritable if new else Damaged)(f"{file}: {error.strerror}") from None

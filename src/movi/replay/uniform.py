@@ -64,7 +64,7 @@ class UniformReplay:
         self.run = run
         # For n > 1: how far on the next transition of the episode is, by slot; and the newest
         # transition of each environment in mid-episode.
-        self._links = np.zeros(capacity + slack if horizon.steps > 1 else 0, np.int32)
+        self._links = np.zeros(self._store.size if horizon.steps > 1 else 0, np.int32)
         self._open: dict[int, int] = {}
 
     def __len__(self) -> int:
@@ -142,7 +142,7 @@ class UniformReplay:
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Goes back to a snapshot of this ring."""
         added = int(snapshot["added"])
-        if added < 0 or int(snapshot["slack"]) != self._slack:
+        if added < 0 or int(snapshot["slack"]) > self._slack:
             raise Damaged(f"replay: {dict(snapshot)}, expected a snapshot of it")
         first = max(0, added - self._capacity)
         self.run = str(snapshot.get("run", ""))

@@ -14,7 +14,7 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import wraps
 from typing import Any, Literal
 
-from movi.agents.options import Options, Unknown, check_integer
+from movi.agents.options import Averaging, Options, Unknown, check_integer
 from movi.agents.registry import known, options_of
 from movi.errors import UserError, check_fields, check_fraction, check_positive, of_type
 from movi.reading import checked, of_format
@@ -194,6 +194,22 @@ class Config:
         if self.n_step == 1:
             return ONE_STEP
         return Horizon(self.n_step, self.num_envs, self.reward_clip)
+
+    @property
+    def stored(self) -> int:
+        """Transitions that the run stores in all: whole vector steps."""
+        return -(-self.steps // self.num_envs) * self.num_envs
+
+    @property
+    def replay_size(self) -> int:
+        """Transitions that the replay holds in the end."""
+        return min(self.replay_capacity, self.stored)
+
+    @property
+    def kappa_follows(self) -> bool:
+        """Whether β changes by a share of the run's length."""
+        options = self.options
+        return isinstance(options, Averaging) and options.kappa is None and options.counts
 
     @property
     def learns_after(self) -> int:

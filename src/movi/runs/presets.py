@@ -164,19 +164,6 @@ def usual_preset(env_id: str, algorithm: str | None = None) -> str:
     return {"ALE": "paper", "MinAtar": "minatar"}.get(env_id.partition("/")[0], "control")
 
 
-def chosen_fields(name: str | None, env_id: str, algorithm: str | None) -> dict[str, Any]:
-    """The fields that the preset of a run sets: the one that it names, or its usual one.
-
-    >>> chosen_fields(None, "MinAtar/Breakout", "dqn")["steps"]
-    5000000
-    """
-    chosen = preset_fields(usual_preset(env_id, algorithm) if name is None else name)
-    kind = None if algorithm is None else known(algorithm)
-    if algorithm is not None and kind is not None:
-        check_preset(chosen["preset"], algorithm, kind)
-    return chosen
-
-
 def preset_fields(name: str) -> dict[str, Any]:
     """The fields that a preset sets; the others keep the config's defaults.
 
@@ -188,18 +175,22 @@ def preset_fields(name: str) -> dict[str, Any]:
     return dict(PRESETS[name])
 
 
-def check_preset(name: str, algorithm: str, kind: type[Options]) -> None:
-    """Raises if an algorithm has presets of its own, and this is none of them.
+def chosen_fields(name: str | None, env_id: str, algorithm: str | None) -> dict[str, Any]:
+    """The fields that a run's preset sets: the one that is named, or its usual one.
 
-    >>> from movi.agents.algorithms import DQN, SAC
-    >>> check_preset("sac-cleanrl", "sac", SAC), check_preset("modern", "dqn", DQN)
-    (None, None)
+    >>> chosen_fields(None, "MinAtar/Breakout", "dqn")["steps"]
+    5000000
+    >>> chosen_fields("modern", "Pendulum-v1", "sac")
+    Traceback (most recent call last):
+    movi.errors.UserError: preset: 'modern', expected one of sac, sac-cleanrl, ... for sac
     """
-    if kind.preset is None:
-        return
-    own = [one for one in PRESETS if one == kind.preset or one.startswith(f"{kind.preset}-")]
-    if name not in own:
-        raise UserError(f"preset: {name!r}, expected one of {', '.join(own)} for {algorithm}")
+    chosen = preset_fields(usual_preset(env_id, algorithm) if name is None else name)
+    kind = None if algorithm is None else known(algorithm)
+    if kind is not None and kind.preset is not None:  # it has presets of its own
+        own = [one for one in PRESETS if one == kind.preset or one.startswith(f"{kind.preset}-")]
+        if chosen["preset"] not in own:
+            raise UserError(f"preset: {name!r}, expected one of {', '.join(own)} for {algorithm}")
+    return chosen
 
 
 def preset_options(name: str, kind: type[Options]) -> dict[str, Any]:

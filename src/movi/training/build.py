@@ -26,11 +26,11 @@ from movi.envs.make import MOST
 from movi.envs.make import make_environment as make_by_id
 from movi.errors import UserError, check_count
 from movi.replay import device, uniform
-from movi.replay.interface import Replay, slack_of
+from movi.replay.interface import Replay
 from movi.replay.ring import require_space
 from movi.runs.config import Config
 from movi.schedules import Constant, Schedule
-from movi.sizes import readable, require
+from movi.sizes import require
 from movi.spaces import Box, Spaces
 from movi.targets import Algorithm
 from movi.training.averages import check_average
@@ -38,7 +38,7 @@ from movi.training.drive import Built
 from movi.training.fused_loop import FusedLoop
 from movi.training.host_loop import HostLoop
 from movi.training.loop import Watcher
-from movi.training.replays import check_keepable, check_replay, new_replay
+from movi.training.replays import announce, check_keepable, check_replay, new_replay, slack_for
 from movi.training.run_directory import REPLAY
 from movi.transitions import ONE_STEP
 
@@ -221,6 +221,16 @@ def check_actions(config: Config, method: Method, spaces: Spaces) -> None:
         )
 
 
+def check_learns(config: Config) -> None:
+    """Raises if a run would end before its first update."""
+    first = (config.learns_after // config.update_period + 1) * config.update_period
+    if config.steps < first:
+        raise UserError(
+            f"steps: {config.steps}, expected at least {first}: with learning_starts "
+            f"{config.learning_starts} nothing would be learned"
+        )
+
+
 def check_batch(config: Config, what: ConfiguredLearner) -> None:
     """Raises at once if a minibatch cannot fit: both observations of each transition, as floats.
 
@@ -252,6 +262,7 @@ def built(
       watcher: hears how large the replay will be.
       vectorised: map the seeds of the fused loop inside one program.
     """
+    check_learns(configs[0])
     if overrides.is_fused(configs[0]):
         yield _fused(configs, runs, overrides, watcher, vectorised)
         return
@@ -294,10 +305,10 @@ def _hosted(
     if overrides.replay is None:
         check_replay(config, environment, files, watcher)
 
-    def make_replay(slack: int | None) -> Replay:
+    def make_replay(snapshot: Mapping[str, Any] | None) -> Replay:
         if overrides.replay is not None:
             return overrides.replay
-        return new_replay(config, environment, files, slack)
+        return new_replay(config, environment, files, snapshot)
 
     loop = HostLoop(config, environment, what.learner, make_replay)
     return Built(
@@ -324,18 +335,18 @@ def _fused(
     spaces = environment.spaces
     what = configured_learner(config, spaces, overrides.network, overrides.optimiser)
     check_batch(config, what)
-    capacity = config.replay_capacity
-    size = len(seeds) * capacity * device.bytes_per_transition(spaces.observation, spaces.action)
+    held = config.replay_size
+    size = len(seeds) * held * device.bytes_per_transition(spaces.observation, spaces.action)
     each = f" for each of {len(seeds)} seeds" if len(seeds) > 1 else ""
-    replay = f"replay of {capacity:,} transitions{each}"
+    replay = f"replay of {held:,} transitions{each}"
     require(replay, memory=size)
     files = [run / REPLAY for run in runs if config.checkpoint_every]
     if files:
-        slots = len(seeds) * capacity, len(seeds) * slack_of(capacity, config.checkpoint_every)
+        slots = len(seeds) * config.replay_capacity, len(seeds) * slack_for(config, True)
         row, action = device.packed_space(spaces.observation), spaces.action
         on_disk = uniform.bytes_of(slots[0], row, slots[1], mapped=True, action=action)
         require_space(slots[0], on_disk, files[0])
-    watcher.announce(f"{replay}: {readable(size)}")
+    announce(configs[0], replay, size, watcher)
     loop = FusedLoop(config, environment, what.learner, seeds, files, vectorised=vectorised)
 
     @cache  # compiled once, for all evaluations of a run

@@ -110,7 +110,8 @@ class Resume:
 
         runs = runs_in(self.run)
         configs = [as_asked(run) for run in runs]
-        steps = self.steps or max(config.steps for config in configs)  # one may be longer already
+        longest = max(config.steps for config in configs)  # a kill may have come in an extension
+        steps = longest if self.steps is None else self.steps
         given = {"steps": steps, "checkpoint_every": self.checkpoint_every}
         changes: dict[str, Any] = {name: v for name, v in given.items() if v is not None}
         configs = [replace(config, **changes) for config in configs]

@@ -1,6 +1,7 @@
 """Runs from their beginning or their newest checkpoint to their end, whatever loop they are in."""
 
 import logging
+import shutil
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import partial
@@ -18,7 +19,7 @@ from movi.training.checkpointing import Checkpointer, status_on_error
 from movi.training.evaluation import Discounted, Evaluation, evaluate
 from movi.training.health import Warnings
 from movi.training.loop import Loop, Result, Watcher
-from movi.training.resume import result_of
+from movi.training.resume import is_grouped, result_of
 from movi.training.run_directory import RunDirectory
 from movi.training.stopping import Stop, never
 
@@ -137,7 +138,13 @@ class _Runs:
             for i in range(len(self._configs)):
                 if i not in self.results:
                     self._end_iteration(i, until)
-        return [self.results[i] for i in range(len(self._configs))]
+        results = [self.results[i] for i in range(len(self._configs))]
+        final = [result.status == "diverged" for result in results]
+        for i, directory in enumerate(self._directories):
+            unused = final[i] and (all(final) or not is_grouped(directory.path))
+            if unused or not Checkpoints(directory.path).steps():
+                shutil.rmtree(directory.replay, ignore_errors=True)
+        return results
 
     def _content(self) -> list[Saved]:
         contents = []

@@ -31,20 +31,22 @@ def footprint(config: Config, spaces: Spaces) -> Footprint:
     from movi.envs.atari import is_atari
     from movi.envs.gymnax_env import is_gymnax
     from movi.replay import device, frames, uniform
-    from movi.replay.interface import slack_of
-    from movi.training.build import configured_learner
+    from movi.training.build import check_learns, configured_learner
+    from movi.training.replays import slack_for
 
+    check_learns(config)
     space, fused, capacity = spaces.observation, is_gymnax(config.env), config.replay_capacity
-    slack, in_files = slack_of(capacity, config.checkpoint_every), config.checkpoint_every > 0
+    in_files = config.checkpoint_every > 0
+    slack = slack_for(config, in_files)
     storage = frames if is_atari(config.env) else uniform
     row = device.packed_space(space) if fused else space
     n = 1 if fused else config.n_step  # compiled loops store nothing more for n steps
     own: dict[str, Any] = {"n_step": n, "action": spaces.action}
     files = storage.bytes_of(capacity, row, slack, mapped=True, **own) if in_files else 0
     if fused:
-        replay = capacity * device.bytes_per_transition(space, spaces.action)
+        replay = config.replay_size * device.bytes_per_transition(space, spaces.action)
     else:
-        replay = files or storage.bytes_of(capacity, space, **own)
+        replay = files or storage.bytes_of(capacity, space, slack, **own)
     state = jax.eval_shape(configured_learner(config, spaces).learner.init, jax.random.key(0))
     agent = _bytes(state.online)
     best = agent if config.evaluate_every else 0  # in a file, and in each checkpoint

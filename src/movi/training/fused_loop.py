@@ -19,7 +19,6 @@ from movi.envs.interface import check_rewards
 from movi.envs.jax_env import JaxEnvironment
 from movi.errors import UserError
 from movi.replay.device import packed_space
-from movi.replay.interface import slack_of
 from movi.replay.ring import Damaged
 from movi.replay.uniform import UniformReplay
 from movi.runs.config import Config
@@ -36,6 +35,7 @@ from movi.training.fused_step import (
 from movi.training.health import Inspection
 from movi.training.host_loop import CHECK_PERIOD
 from movi.training.loop import CHUNK
+from movi.training.replays import slack_for
 from movi.training.scores import Scores, metrics_row
 from movi.transitions import Transition
 from movi.trees import arrays_of, tree_of
@@ -161,18 +161,17 @@ class FusedLoop:
 
     def begin(self) -> None:
         """Starts with empty replays."""
-        capacity, every = self.config.replay_capacity, self.config.checkpoint_every
-        self._open(slack_of(capacity, every), new=True)
+        self._open(None)
 
-    def _open(self, slack: int, *, new: bool) -> None:
+    def _open(self, snapshot: Mapping[str, Any] | None) -> None:
         self._replays = [
             UniformReplay(
                 self.config.replay_capacity,
                 packed_space(self._space),
-                slack=slack,
+                slack=slack_for(self.config, True, snapshot),
                 action=self._action,
                 directory=file,
-                new=new,
+                new=snapshot is None,
                 run=replace(self.config, seed=seed).identity,
             )
             for file, seed in zip(self._files, self.seeds)
@@ -242,7 +241,7 @@ class FusedLoop:
 
     def restore(self, saved: Sequence[Saved]) -> None:
         """Continues from snapshots of all seeds at the same step, as if it had never stopped."""
-        self._open(int(saved[0].state["replay"]["slack"]), new=False)
+        self._open(saved[0].state["replay"])
         found = {int(one.state["ticks"]) for one in saved}
         if len(found) != 1:
             raise UserError(f"checkpoints of different steps: {sorted(found)}")

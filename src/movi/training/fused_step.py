@@ -105,7 +105,7 @@ def make_init(
     def init(seed: int) -> FusedState:
         states, observation = reset(keys_of(seed, config.num_envs).environments)
         spaces = environment.spaces
-        ring = device.empty(config.replay_capacity, spaces.observation, spaces.action)
+        ring = device.empty(config.replay_size, spaces.observation, spaces.action)
         return FusedState(learn(key_of(seed, INITIALISATION)), ring, states, observation)
 
     return init

@@ -45,12 +45,12 @@ class HostLoop:
         config: Config,
         environment: Environment,
         learner: Learner,
-        make_replay: Callable[[int | None], Replay],
+        make_replay: Callable[[Mapping[str, Any] | None], Replay],
     ) -> None:
         """Resets the environments and initialises the learner, by the config's seed.
 
-        ``make_replay(slack)`` opens the files of a replay with this slack; with None it makes a new
-        one.
+        ``make_replay(snapshot)`` opens the files of a replay with this snapshot; with None it makes
+        a new one.
         """
         self.config, self.environment, self._make_replay = config, environment, make_replay
         self.learner = HostLearner(learner, config.seed)
@@ -134,7 +134,7 @@ class HostLoop:
         """Continues from a snapshot, exactly as if it had never stopped."""
         ((arrays, state),) = saved
         assert is_restorable(self.environment)
-        self.replay = self._make_replay(int(state["replay"]["slack"]))
+        self.replay = self._make_replay(state["replay"])
         assert can_be_checkpointed(self.replay)
         self.replay.restore(state["replay"])
         m = self._minibatches, self.config.batch_size

@@ -1,19 +1,18 @@
 """Whether and how a run directory that is already there is continued."""
 
-import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from movi.agents.agent import AGENT_FILE, BEST_FILE, load
-from movi.agents.options import Averaging, default_kappa
+from movi.agents.options import default_kappa
 from movi.errors import UserError
 from movi.files import check_own_directory, check_replaceable, write_aside, writing
-from movi.runs.config import Config, changes
+from movi.runs.config import Config, changes, flat
 from movi.runs.files import (
     CONFIG,
-    ENDED,
     EVALUATION,
     EVALUATIONS,
     EXTENDED,
@@ -49,8 +48,8 @@ def continued(
         check_replaceable(run / name)
     for name in ("checkpoint", "replay"):
         check_own_directory(run / name, run)
-    if (run / EXTENDED).is_file():
-        config = with_kappa(config, before)
+    if (run / EXTENDED).is_file() and config.kappa_follows:
+        config = config.replace(kappa=flat(before).get("kappa"))
     changed = changes(before, config)
     if "algorithm" in changed:  # its options would be more of the same
         changed = {"algorithm": changed["algorithm"]}
@@ -74,10 +73,9 @@ def continued(
             f"steps: {config.steps}, but {run} has finished its {before.steps} and kept no "
             "checkpoint to go on from; expected a new out"
         )
-    options = config.options
-    if longer and isinstance(options, Averaging) and options.kappa is None and options.counts:
+    if longer and config.kappa_follows:
         kappa = default_kappa(before.steps)
-        config = replace(config, options=replace(options, kappa=kappa))
+        config = config.replace(kappa=kappa)
         announce(f"kappa: stays {kappa:,}, a twentieth of the first {before.steps:,} steps")
         with writing(run):
             write_aside(run / EXTENDED, f'{{"format": 1, "kappa": {kappa}}}\n')
@@ -90,14 +88,6 @@ def as_asked(run: Path) -> Config:
     return config.replace(kappa=None) if (run / EXTENDED).is_file() else config
 
 
-def with_kappa(config: Config, before: Config) -> Config:
-    """The config with the κ that a longer run kept, unless it names one."""
-    options, kept = config.options, before.options
-    if isinstance(options, Averaging) and isinstance(kept, Averaging) and options.kappa is None:
-        return replace(config, options=replace(options, kappa=kept.kappa))
-    return config
-
-
 def state_of(run: Path) -> str:
     """A run's status; one that was killed is still "running"."""
     found = read_status(run)
@@ -107,9 +97,8 @@ def state_of(run: Path) -> str:
 def has_ended(run: Path, config: Config) -> bool:
     """Whether there is nothing left to train."""
     found = read_status(run)
-    if found is None or found.status not in ENDED:
-        return False
-    return found.status == "diverged" or found.step == config.steps
+    status, step = ("running", 0) if found is None else (found.status, found.step)
+    return status == "diverged" or (status == "finished" and step == config.steps)
 
 
 def result_of(run: Path, network: Any = None) -> dict[str, Any]:
@@ -133,7 +122,7 @@ def result_of(run: Path, network: Any = None) -> dict[str, Any]:
 def evaluation_of(file: EvaluationFile) -> Evaluation:
     """The evaluation that a file holds."""
     others = {name: evaluation_of(other) for name, other in file.average.items()}
-    returns = [math.nan if value is None else value for value in file.returns]
+    returns = np.array(file.returns, float).tolist()  # null is NaN
     return Evaluation(returns, file.lengths, average=others)
 
 

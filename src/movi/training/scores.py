@@ -1,6 +1,5 @@
 """Scores of training episodes, and the row of metrics of an iteration."""
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -66,16 +65,12 @@ class Scores:
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Continues from a snapshot."""
-        self._return = [_number(value) for value in snapshot["return"]]
+        self._return = np.array(snapshot["return"], float).tolist()  # null is NaN
         self._length = [int(value) for value in snapshot["length"]]
-        self._ended = [(_number(score), int(length)) for score, length in snapshot["ended"]]
-        self._largest = _number(snapshot.get("largest", 0.0))
+        ended = np.array(snapshot["ended"], float).reshape(-1, 2).tolist()
+        self._ended = [(score, int(length)) for score, length in ended]
+        self._largest = float(np.array(snapshot.get("largest", 0.0), float))
         self.episodes = int(snapshot["episodes"])
-
-
-def _number(value: float | None) -> float:
-    """A number of a file: rows have null for every one that is not finite."""
-    return math.nan if value is None else float(value)
 
 
 def metrics_row(
