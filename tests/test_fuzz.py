@@ -30,13 +30,15 @@ from tests import fuzzing
 from tests.fuzzing import check, generator, outcome
 from tests.test_trust import write_agent
 
-CONFIG = Config("dqn", "CartPole-v1", steps=100, iteration_steps=50, hidden=(4,))
+CONFIG = Config(
+    "dqn", "CartPole-v1", steps=100, iteration_steps=50, hidden=(4,), learning_starts=20
+)
 TOML = """name = "mine"
 environments = ["CartPole-v1"]
 seeds = 2
 preset = "control"
 algorithms = ["dqn", {algorithm = "momentum-dqn", label = "half", beta = 0.5}]
-config = {steps = 100, hidden = [4]}
+config = {steps = 100, hidden = [4], learning_starts = 20}
 """
 FILES = {
     "run/status.json": json.dumps({"status": "finished", "step": 100, "message": ""}),

@@ -5,7 +5,7 @@
 >>> solution = movi.solve(mdp, "movi")
 >>> solution.converged
 True
->>> config = movi.Config("momentum-dqn", "CartPole-v1", steps=300, evaluation_episodes=1)
+>>> config = movi.Config("momentum-dqn", "CartPole-v1", steps=2000, evaluation_episodes=1)
 >>> movi.train(config).status
 'finished'
 
