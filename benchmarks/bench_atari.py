@@ -41,12 +41,12 @@ DOPAMINE = 38.0  # agent steps per second, with the SAME network; see above
 OURS = """
 import sys, time
 from dataclasses import replace
-from movi.envs import make_atari
-from movi.replay import FrameReplay
-from movi.runs.config import Config
-from movi.training.host_loop import HostLoop
-from movi.runs.presets import preset_fields
-from movi.training.build import configured_learner
+from momentum_rl.envs import make_atari
+from momentum_rl.replay import FrameReplay
+from momentum_rl.runs.config import Config
+from momentum_rl.training.host_loop import HostLoop
+from momentum_rl.runs.presets import preset_fields
+from momentum_rl.training.build import configured_learner
 
 game, warm, starts, steps, seed, algorithm, padding = sys.argv[1:8]
 warm, starts, steps, seed = (int(word) for word in (warm, starts, steps, seed))
@@ -102,13 +102,13 @@ print(steps / clock.seconds)
 UPDATES = """
 import json, statistics, sys, time
 import jax, jax.numpy as jnp, numpy as np
-from movi.agents import (NetworkSpec, make_learner, make_network, make_optimiser, options_of,
+from momentum_rl.agents import (NetworkSpec, make_learner, make_network, make_optimiser, options_of,
                          regression)
-from movi.replay import FrameReplay
-from movi.schedules import RateUpdates
-from movi.spaces import ObservationSpace, Spaces
-from movi.training.host_learner import HostLearner
-from movi.transitions import Transition
+from momentum_rl.replay import FrameReplay
+from momentum_rl.core.schedules import RateUpdates
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.training.host_learner import HostLearner
+from momentum_rl.transitions import Transition
 
 rounds = int(sys.argv[1])
 SPACES = Spaces(ObservationSpace((4, 84, 84), "uint8"), 6)

@@ -29,11 +29,11 @@ WARM = 2_000  # steps before the clock starts; learning starts at 1,000
 
 OURS = """
 import sys, time
-from movi.envs import make_gymnasium
-from movi.replay import UniformReplay
-from movi.runs.config import Config
-from movi.training.host_loop import HostLoop
-from movi.training.build import configured_learner
+from momentum_rl.envs import make_gymnasium
+from momentum_rl.replay import UniformReplay
+from momentum_rl.runs.config import Config
+from momentum_rl.training.host_loop import HostLoop
+from momentum_rl.training.build import configured_learner
 
 warm, steps, seed, algorithm = int(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), sys.argv[4]
 config = Config(algorithm, "CartPole-v1", seed=seed, steps=warm + steps, hidden=(64, 64),

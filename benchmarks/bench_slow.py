@@ -1,4 +1,4 @@
-"""`movi.solve` where sweeps are slow: mazes and inventories with γ close to 1, against peers.
+"""`momentum_rl.solve` where sweeps are slow: mazes and inventories, γ close to 1, and peers.
 
     python benchmarks/bench_slow.py [--states 100000 1000000] [--discounts 0.999 0.9999]
                                     [--repetitions 1] [--patience 1.5]

@@ -1,8 +1,8 @@
-"""`movi.solve` to 1e-6 at γ = .99 on large Garnets, against QuantEcon and mdpsolver.
+"""`momentum_rl.solve` to 1e-6 at γ = .99 on large Garnets, against QuantEcon and mdpsolver.
 
     python benchmarks/bench_solve.py [--states 1000 100000 1000000] [--repetitions 5] [--folder DIR]
 
-Every program reads the same file, written by `movi.save_mdp`. They take turns, repetition by
+Every program reads the same file, written by `momentum_rl.save_mdp`. They take turns, repetition by
 repetition, each time in a process of its own, which measures its own time and peak memory. What is
 compared is the second solve in a process, when everything is compiled (mdpsolver, which compiles
 nothing and would start its second solve from its first answer: the first); the first solve and the
@@ -159,7 +159,7 @@ def start_up(repetitions: int, folder: Path, failed: dict[str, str]) -> dict[str
     file, answer, size = folder / "small.npz", folder / "v.npy", f"{SMALL:,} states"
     program(sys.executable, "write_garnet", file, SMALL, ACTIONS, BRANCHING, DISCOUNT, 0)
     commands: dict[str, tuple[object, ...]] = {
-        "movi solve": (sys.executable, "-m", "movi", "solve", file)
+        "movi solve": (sys.executable, "-m", "momentum_rl", "solve", file)
     }
     for name, chosen in PROGRAMS.items():
         if chosen.peer is not None and chosen.peer not in failed:

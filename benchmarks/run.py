@@ -21,7 +21,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from movi.versions import installed
+from momentum_rl.plumbing.versions import installed
 from processes import stage
 
 HERE = Path(__file__).resolve().parent

@@ -23,7 +23,6 @@ import jax.numpy as jnp
 import numpy as np
 from collect import commit_of
 from flax.traverse_util import flatten_dict, unflatten_dict
-
 from movi.agents.exploration import Limits, limits
 from movi.envs.gymnax_env import make_gymnax
 from movi.envs.jax_env import env_keys, reset_all, step_all, step_keys

@@ -1,7 +1,7 @@
 """The zoo's agents in the original games: python evidence/original.py OUT [EPISODES].
 
 We train on gymnax's MinAtar, with what it leaves out put back. This plays the same agents, as
-movi.load gives them, in the games of MinAtar's authors. It needs their package, which brings
+momentum_rl.load gives them, in the games of MinAtar's authors. It needs their package, which brings
 nothing else that gymnax has not:
 
     .venv/bin/python -m pip install --no-deps MinAtar
@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 from collect import commit_of
 
-from movi import load
-from movi.versions import of_training
+from momentum_rl import load
+from momentum_rl.plumbing.versions import of_training
 
 HERE = Path(__file__).parent
 ZOO = HERE.parent / "zoo"

@@ -20,22 +20,22 @@ from typing import Any
 import numpy as np
 from scipy.stats import ttest_ind
 
-from movi.envs.gymnax_env import LONGEST
-from movi.files import write_aside
-from movi.reports.deep.naming import game_of, pretty
-from movi.reports.deep.results import BASELINE, MOMENTUM
-from movi.reports.drawing.bars import bracketed
-from movi.reports.drawing.figure import Picture
-from movi.reports.drawing.numbers import percent, short
-from movi.reports.evidence import claims
-from movi.reports.evidence.findings import DECOUPLED, DOUBLE, OPTIMISER, everything
-from movi.reports.evidence.gathered import MAIN, Contrast, Evidence, Group, gather
-from movi.reports.evidence.plan import read_plan
-from movi.reports.evidence.sections import drawn
-from movi.reports.statistics import Estimate
-from movi.reports.verdict import Finding
-from movi.runs.files import read_evaluations, read_metrics
-from movi.runs.finding import Score, find_runs
+from momentum_rl.envs.gymnax_env import LONGEST
+from momentum_rl.plumbing.files import write_aside
+from momentum_rl.report.deep.naming import game_of, pretty
+from momentum_rl.report.deep.results import BASELINE, MOMENTUM
+from momentum_rl.report.drawing.bars import bracketed
+from momentum_rl.report.drawing.figure import Picture
+from momentum_rl.report.drawing.numbers import percent, short
+from momentum_rl.report.evidence import claims
+from momentum_rl.report.evidence.findings import DECOUPLED, DOUBLE, OPTIMISER, everything
+from momentum_rl.report.evidence.gathered import MAIN, Contrast, Evidence, Group, gather
+from momentum_rl.report.evidence.plan import read_plan
+from momentum_rl.report.evidence.sections import drawn
+from momentum_rl.report.statistics import Estimate
+from momentum_rl.report.verdict import Finding
+from momentum_rl.runs.files import read_evaluations, read_metrics
+from momentum_rl.runs.finding import Score, find_runs
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures"

@@ -13,13 +13,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from movi.agents.agent import AGENT_FILE, Agent, load, save
-from movi.agents.registry import title_of
-from movi.envs.make import make_environment
-from movi.files import write_aside
-from movi.runs.files import EVALUATION, VERSIONS, EvaluationFile, VersionsFile, read_if_there
-from movi.runs.finding import Run, find_runs
-from movi.training.evaluation import Evaluation, evaluate
+from momentum_rl.agents.agent import AGENT_FILE, Agent, load, save
+from momentum_rl.agents.registry import title_of
+from momentum_rl.envs.make import make_environment
+from momentum_rl.plumbing.files import write_aside
+from momentum_rl.runs.files import EVALUATION, VERSIONS, EvaluationFile, VersionsFile, read_if_there
+from momentum_rl.runs.finding import Run, find_runs
+from momentum_rl.training.evaluation import Evaluation, evaluate
 
 HERE = Path(__file__).parent
 ZOO = HERE.parent / "zoo"

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import jax
 import jax.numpy as jnp
 
-import movi
+import momentum_rl
 
 
 @dataclass(frozen=True)
-class Munchausen(movi.Options):
+class Munchausen(momentum_rl.Options):
     """Its fields are its options; from here on, what is its own."""
 
     title = "My Munchausen"
@@ -32,8 +32,12 @@ class Munchausen(movi.Options):
         def backup(values, a, r, discount, v, beta):
             return r + self.alpha * jnp.clip(log_pi(values)[a], self.floor, 0) + discount * v
 
-        return movi.Algorithm("my-munchausen", {"q": movi.Target(bootstrap, backup)})
+        return momentum_rl.Algorithm("my-munchausen", {"q": momentum_rl.Target(bootstrap, backup)})
 
 
 if __name__ == "__main__":
-    print(movi.train(movi.Config("munchausen", "CartPole-v1"), algorithm=Munchausen).evaluation)
+    print(
+        momentum_rl.train(
+            momentum_rl.Config("munchausen", "CartPole-v1"), algorithm=Munchausen
+        ).evaluation
+    )

@@ -11,10 +11,10 @@ reads at s', so that in a table it is right on samples only.)
 
 import jax.numpy as jnp
 
-import movi
-from movi.targets import AVI
+import momentum_rl
+from momentum_rl.core.targets import AVI
 
-AVERAGED = movi.momentum(AVI, "second-moment")
+AVERAGED = momentum_rl.momentum(AVI, "second-moment")
 EPSILON = 1.0
 
 
@@ -30,12 +30,12 @@ def squares(values, a, r, discount, v, beta):
 
 
 q, h = AVERAGED.targets["q"], AVERAGED.targets["h"]
-ALGORITHM = movi.Algorithm(
+ALGORITHM = momentum_rl.Algorithm(
     "second-moment",
     {
-        "q": movi.Target(scaled, q.backup),
-        "h": movi.Target(scaled, h.backup),
-        "u": movi.Target(scaled, squares),
+        "q": momentum_rl.Target(scaled, q.backup),
+        "h": momentum_rl.Target(scaled, h.backup),
+        "u": momentum_rl.Target(scaled, squares),
     },
     preference="h",
     uses_beta=True,

@@ -11,8 +11,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from movi.mdp.operators import on_device
-from movi.planning.engine import exactly, from_samples, iterate, policy, start
+from momentum_rl.mdp.operators import on_device
+from momentum_rl.planning.engine import exactly, from_samples, iterate, policy, start
 from tests.oracles import dense_kernel
 
 # How the package runs -----------------------------------------------------------------------------

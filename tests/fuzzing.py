@@ -1,7 +1,7 @@
 """Malformed inputs by the thousand: valid files and command lines, changed by a seeded generator.
 
 A case is a function of (kind, seed, number) alone, so that one that fails can be done again. Cases
-run in this process, through ``movi.cli.main``: what would escape it as a traceback does so here.
+run in this process, through ``cli.main``: what would escape it as a traceback does so here.
 """
 
 import copy
@@ -23,16 +23,16 @@ import gymnasium as gym
 import numpy as np
 import scipy.sparse as sparse
 
-import movi
-from movi.agents.registry import known, names
-from movi.cli import COMMANDS, main
-from movi.errors import ToleranceMissed, UserError
-from movi.mdp import Optimum
-from movi.mdp.checks import FIELDS
-from movi.planning import Solution
-from movi.planning.options import SCHEMES
-from movi.schedules import Constant, Epsilon, Smoothing
-from movi.targets import AVI
+import momentum_rl
+from momentum_rl.agents.registry import known, names
+from momentum_rl.cli import COMMANDS, main
+from momentum_rl.core.schedules import Constant, Epsilon, Smoothing
+from momentum_rl.core.targets import AVI
+from momentum_rl.errors import ToleranceMissed, UserError
+from momentum_rl.mdp import Optimum
+from momentum_rl.mdp.checks import FIELDS
+from momentum_rl.planning import Solution
+from momentum_rl.planning.options import SCHEMES
 from tests.oracles import optimal_q
 
 ODD = [
@@ -459,15 +459,15 @@ def generator(kind: str, seed: int, number: int) -> random.Random:
 # Calls from Python ----------------------------------------------------------------------------
 
 
-CARTPOLE = movi.Config("dqn", "CartPole-v1", steps=100, iteration_steps=50, hidden=(4,))
-SINGLE = movi.garnet(5, 2, 2, discount=0.5)
-SOLVED = movi.solve(SINGLE)
+CARTPOLE = momentum_rl.Config("dqn", "CartPole-v1", steps=100, iteration_steps=50, hidden=(4,))
+SINGLE = momentum_rl.garnet(5, 2, 2, discount=0.5)
+SOLVED = momentum_rl.solve(SINGLE)
 ONES = np.ones((5, 2))
 KERNEL = SINGLE.dense()
 PAIRS = ([0, 0, 1], [0, 1, 0], [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], [1.0, 2.0, 3.0])
 CALLS = {
     "FiniteMDP": (
-        movi.FiniteMDP,
+        momentum_rl.FiniteMDP,
         {
             **{name: getattr(SINGLE, name) for name in FIELDS},
             **dict.fromkeys(["available", "offsets", "choices", "state_names", "action_names"]),
@@ -475,23 +475,23 @@ CALLS = {
         },
     ),
     "from_dense": (
-        movi.FiniteMDP.from_dense,
+        momentum_rl.FiniteMDP.from_dense,
         {"kernel": KERNEL, "rewards": ONES, "discount": 0.5, "axes": "SA", "available": None},
     ),
     "from_sparse": (
-        movi.FiniteMDP.from_sparse,
+        momentum_rl.FiniteMDP.from_sparse,
         {"kernels": list(KERNEL.swapaxes(0, 1)), "rewards": ONES, "discount": 0.5},
     ),
     "from_pairs": (
-        movi.FiniteMDP.from_pairs,
+        momentum_rl.FiniteMDP.from_pairs,
         {**dict(zip(["states", "actions", "kernel", "rewards"], PAIRS)), "discount": 0.5},
     ),
     "from_gymnasium": (
-        movi.FiniteMDP.from_gymnasium,
+        momentum_rl.FiniteMDP.from_gymnasium,
         {"environment": {0: {0: [(1.0, 0, 1.0, True)]}}, "discount": 0.5, "axes": None},
     ),
     "from_function": (
-        movi.FiniteMDP.from_function,
+        momentum_rl.FiniteMDP.from_function,
         {
             "states": 3,
             "actions": 2,
@@ -502,35 +502,35 @@ CALLS = {
         },
     ),
     "garnet": (
-        movi.garnet,
+        momentum_rl.garnet,
         {"states": 5, "actions": 2, "branching": 2, "discount": 0.5, "seed": 0, "count": None},
     ),
-    "load_mdp": (movi.load_mdp, {"path": "g.npz", "discount": None, "minimise": False}),
-    "save_mdp": (movi.save_mdp, {"mdp": SINGLE, "path": "out/g.npz"}),
-    "optimum": (movi.optimum, {"mdp": SINGLE, "tolerance": None, "method": "auto"}),
+    "load_mdp": (momentum_rl.load_mdp, {"path": "g.npz", "discount": None, "minimise": False}),
+    "save_mdp": (momentum_rl.save_mdp, {"mdp": SINGLE, "path": "out/g.npz"}),
+    "optimum": (momentum_rl.optimum, {"mdp": SINGLE, "tolerance": None, "method": "auto"}),
     "policy_values": (
-        movi.policy_values,
+        momentum_rl.policy_values,
         {"mdp": SINGLE, "policies": np.zeros(5, int), "tolerance": None},
     ),
     "resolvent": (
-        movi.mdp.resolvent,
+        momentum_rl.mdp.resolvent,
         {"mdp": SINGLE, "policies": np.zeros((1, 5), int), "x": ONES[None], "tolerance": None},
     ),
     "occupancy": (
-        movi.mdp.occupancy,
+        momentum_rl.mdp.occupancy,
         {"mdp": SINGLE, "policy": np.zeros(5, int), "mu": ONES / 10, "tolerance": None},
     ),
-    "weighted_norm": (movi.mdp.weighted_norm, {"x": ONES, "p": 1.0, "mu": None}),
+    "weighted_norm": (momentum_rl.mdp.weighted_norm, {"x": ONES, "p": 1.0, "mu": None}),
     "finite_horizon": (
-        movi.mdp.finite_horizon,
+        momentum_rl.mdp.finite_horizon,
         {"mdp": SINGLE, "horizon": 3, "final": None, "discount": None},
     ),
     "total_reward": (
-        movi.mdp.total_reward,
-        {"mdp": movi.mdp.families.Maze(size=3).mdp(), "tolerance": 1e-6},
+        momentum_rl.mdp.total_reward,
+        {"mdp": momentum_rl.mdp.families.Maze(size=3).mdp(), "tolerance": 1e-6},
     ),
     "simulate": (
-        movi.mdp.simulate,
+        momentum_rl.mdp.simulate,
         {
             "mdp": SINGLE,
             "policy": np.zeros(5, int),
@@ -541,7 +541,7 @@ CALLS = {
         },
     ),
     "solve": (
-        movi.solve,
+        momentum_rl.solve,
         {
             "mdp": SINGLE,
             "scheme": None,
@@ -556,18 +556,18 @@ CALLS = {
         },
     ),
     "solve by a scheme": (
-        movi.solve,
+        momentum_rl.solve,
         {"mdp": SINGLE, "scheme": "movi", "iterations": 3, "seed": 0, "sampled": False},
     ),
     "at": (SOLVED.at, {"state": 0}),
     "action": (SOLVED.action, {"state": 0}),
-    "policy_value": (movi.policy_value, {"mdp": SINGLE, "solution": SOLVED}),
-    "rounding_floor": (movi.planning.rounding_floor, {"mdp": SINGLE}),
-    "scheme": (movi.planning.scheme, {"which": "movi", "beta": None}),
+    "policy_value": (momentum_rl.policy_value, {"mdp": SINGLE, "solution": SOLVED}),
+    "rounding_floor": (momentum_rl.planning.rounding_floor, {"mdp": SINGLE}),
+    "scheme": (momentum_rl.planning.scheme, {"which": "movi", "beta": None}),
     "compare": (
-        movi.compare,
+        momentum_rl.compare,
         {
-            "mdps": movi.garnet(5, 2, 2, count=2),
+            "mdps": momentum_rl.garnet(5, 2, 2, count=2),
             "schemes": ("avi", "movi"),
             "iterations": 3,
             "seed": 0,
@@ -578,25 +578,28 @@ CALLS = {
         },
     ),
     "momentum": (
-        movi.momentum,
+        momentum_rl.momentum,
         {"algorithm": AVI, "name": None, "h_target": "sample", "h_value": "same"},
     ),
     "Algorithm": (
-        movi.Algorithm,
+        momentum_rl.Algorithm,
         {"name": "own", "targets": dict(AVI.targets), "preference": "q", "lags": 1, "kinds": {}},
     ),
-    "register": (movi.register, {"name": "own", "algorithm": AVI}),
+    "register": (momentum_rl.register, {"name": "own", "algorithm": AVI}),
     "Averaging": (
-        movi.Averaging,
+        momentum_rl.Averaging,
         {"beta_schedule": "constant", "kappa": None, "beta": 0.5},
     ),
-    "load": (movi.load, {"path": "agent.safetensors", "network": None, "trust": (), "best": False}),
+    "load": (
+        momentum_rl.load,
+        {"path": "agent.safetensors", "network": None, "trust": (), "best": False},
+    ),
     "Config": (
-        movi.Config,
+        momentum_rl.Config,
         {own.name: getattr(CARTPOLE, own.name) for own in fields(CARTPOLE)},
     ),
     "train": (
-        movi.train,
+        momentum_rl.train,
         {
             "config": CARTPOLE,
             "out": None,
@@ -606,7 +609,7 @@ CALLS = {
         },
     ),
     "sweep": (
-        movi.sweep,
+        momentum_rl.sweep,
         {"matrix": "mine.toml", "out": "out/sweep", "scale": None, "workers": None, "trust": ()},
     ),
     **{
@@ -619,7 +622,7 @@ CALLS = {
             lambda kind=kind, **given: kind(**given).mdp(),
             {own.name: own.default for own in fields(kind)} | {"size": 5},
         )
-        for name, kind in movi.mdp.families.FAMILIES.items()
+        for name, kind in momentum_rl.mdp.families.FAMILIES.items()
     },
 }
 """Every public function and constructor by a name, and arguments that are right."""
@@ -645,7 +648,7 @@ STRANGE = [  # but no functions: what a user's own raises is its own
     sparse.eye_array(5).tocsr(),
     [sparse.eye_array(5).tocsr()] * 2,
     SINGLE,
-    movi.garnet(5, 2, 2, count=2),
+    momentum_rl.garnet(5, 2, 2, count=2),
     SOLVED,
     AVI,
     CARTPOLE,
@@ -680,7 +683,7 @@ def answered(name: str, given: dict) -> str:
     except ToleranceMissed:
         return "missed"
     if name == "Config":
-        assert movi.Config.from_json(found.to_json()).to_json() == found.to_json()
+        assert momentum_rl.Config.from_json(found.to_json()).to_json() == found.to_json()
     mdp = given.get("mdp")
     if isinstance(found, Solution | Optimum) and mdp.batch is None and not getattr(found, "tau", 0):
         assert np.abs(found.q - optimal_q(mdp.padded())).max() <= found.bound + 1e-12

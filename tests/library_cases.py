@@ -9,9 +9,9 @@ from functools import partial
 
 import numpy as np
 
-from movi import family, targets
-from movi.targets import AVI, DPP, MOVI, SQL, double, momentum
-from movi.values import Categorical, Quantile
+from momentum_rl.core import family, targets
+from momentum_rl.core.targets import AVI, DPP, MOVI, SQL, double, momentum
+from momentum_rl.core.values import Categorical, Quantile
 
 ATOMS = Categorical(-5.0, 5.0, 11)
 ALGORITHMS = (

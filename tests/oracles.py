@@ -5,8 +5,8 @@ from fractions import Fraction
 import numpy as np
 from hypothesis import strategies as st
 
-from movi.errors import UserError
-from movi.mdp import FiniteMDP
+from momentum_rl.errors import UserError
+from momentum_rl.mdp import FiniteMDP
 
 
 def refusal(function, *args, **kwargs):

@@ -6,11 +6,11 @@ import re
 from itertools import pairwise
 from pathlib import Path
 
-import movi
+import momentum_rl
 from tests.test_layers import GROUND, STAIRS
 
 ROOT = Path(__file__).parents[1]
-SOURCE = Path(movi.__file__).parent
+SOURCE = Path(momentum_rl.__file__).parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 NAMED = sorted(set(re.findall(r"`([\w/]+\.py):([\w.]+)`", PAGE)))
 SCIENCE = {"algorithm", "family", "schedules", "soft", "targets", "values"}

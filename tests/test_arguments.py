@@ -4,9 +4,9 @@ import contextlib
 
 import pytest
 
-from movi import arguments
-from movi.cli import parse
-from movi.errors import UserError
+from momentum_rl.cli import parse
+from momentum_rl.errors import UserError
+from momentum_rl.plumbing import arguments
 
 
 def refused(words):

@@ -8,8 +8,8 @@ import sys
 import numpy as np
 import pytest
 
-import movi
-from movi.cli import COMMANDS, command, main
+import momentum_rl
+from momentum_rl.cli import COMMANDS, command, main
 
 
 @pytest.fixture
@@ -29,9 +29,9 @@ def call(tmp_path, monkeypatch, capfd):
 
 
 def process(*words: object) -> subprocess.CompletedProcess[str]:
-    """``python -m movi`` in a process of its own."""
+    """``python -m momentum_rl`` in a process of its own."""
     return subprocess.run(
-        [sys.executable, "-m", "movi", *map(str, words)],
+        [sys.executable, "-m", "momentum_rl", *map(str, words)],
         capture_output=True,
         text=True,
         timeout=300,
@@ -42,7 +42,7 @@ def process(*words: object) -> subprocess.CompletedProcess[str]:
 @pytest.fixture
 def garnet_file(tmp_path):
     path = tmp_path / "garnet.npz"
-    movi.save_mdp(movi.garnet(20, 3, 2, seed=5), path)
+    momentum_rl.save_mdp(momentum_rl.garnet(20, 3, 2, seed=5), path)
     return path
 
 
@@ -55,7 +55,7 @@ def test_solve_writes_q_policy_and_a_bound_that_holds(call, garnet_file, tmp_pat
         assert set(solution.files) == {"q", "policy", "bound", "tau"}
         assert solution["q"].shape == (20, 3)
         assert solution["policy"].shape == (20,)
-        best = movi.optimum(movi.load_mdp(garnet_file)).q
+        best = momentum_rl.optimum(momentum_rl.load_mdp(garnet_file)).q
         assert np.abs(solution["q"] - best).max() <= solution["bound"] <= 1e-6
         assert (best.max(1) - best[np.arange(20), solution["policy"]] < 1e-5).all()
     assert f"{scheme} (exact)" in done.stdout
@@ -81,7 +81,7 @@ def test_a_tolerance_that_is_not_reached_is_exit_status_3_and_what_was_found_is_
     assert done.stderr.startswith("movi: tolerance: 1e-06, not reached in 50 iterations; about ")
     assert done.stderr.endswith("would be needed (--iterations); --scheme avi needs the fewest\n")
     with np.load(out) as solution:
-        best = movi.optimum(movi.load_mdp(garnet_file)).q
+        best = momentum_rl.optimum(momentum_rl.load_mdp(garnet_file)).q
         assert 1e-6 < np.abs(solution["q"] - best).max() <= solution["bound"]
 
 
@@ -90,15 +90,17 @@ def test_the_number_of_iterations_that_is_said_to_be_needed_is_enough(call, garn
     assert done.returncode == 3
     assert "avi needs the fewest" not in done.stderr
     needed = int(re.search(r"about ([\d,]+) would be needed", done.stderr)[1].replace(",", ""))
-    solution = movi.solve(movi.load_mdp(garnet_file), "avi")
+    solution = momentum_rl.solve(momentum_rl.load_mdp(garnet_file), "avi")
     assert solution.converged
     assert solution.iterations / 2 <= needed <= 3 * solution.iterations
 
 
 def test_a_tolerance_that_float64_cannot_prove_is_said_at_once(call, tmp_path):
-    mdp, path = movi.garnet(20, 3, 2, seed=5), tmp_path / "large.npz"
+    mdp, path = momentum_rl.garnet(20, 3, 2, seed=5), tmp_path / "large.npz"
     rewards = np.full((20, 3), -1e9)
-    movi.save_mdp(movi.FiniteMDP(mdp.successors, mdp.probabilities, rewards, 0.99), path)
+    momentum_rl.save_mdp(
+        momentum_rl.FiniteMDP(mdp.successors, mdp.probabilities, rewards, 0.99), path
+    )
     done = call("solve", path)
     assert done.returncode == 3
     first, last = done.stderr.splitlines()
@@ -118,7 +120,7 @@ def test_a_tolerance_that_float64_cannot_prove_is_said_at_once(call, tmp_path):
 
 
 def test_probabilities_in_float32_are_said_to_limit_the_certificate(tmp_path, capsys):
-    mdp = movi.garnet(20, 3, 3, discount=0.99, seed=5)
+    mdp = momentum_rl.garnet(20, 3, 3, discount=0.99, seed=5)
     narrow = mdp.probabilities.astype(np.float32)
     path = tmp_path / "narrow.npz"
     fields = {"successors": mdp.successors, "rewards": mdp.rewards, "discount": mdp.discount}
@@ -135,7 +137,7 @@ def test_probabilities_in_float32_are_said_to_limit_the_certificate(tmp_path, ca
 def test_garnet_writes_the_mdp_of_its_seed(call, tmp_path):
     out = tmp_path / "g.npz"
     assert call("garnet", "--states", 9, "--seed", 2, "--out", out).returncode == 0
-    read, made = movi.load_mdp(out), movi.garnet(9, seed=2)
+    read, made = momentum_rl.load_mdp(out), momentum_rl.garnet(9, seed=2)
     assert (read.successors == made.successors).all()
     assert (read.probabilities == made.probabilities).all()
 
@@ -215,7 +217,7 @@ def test_help_documents_every_option(call, words):
 
 
 def test_the_version_is_the_packages():
-    assert process("--version").stdout == f"movi {movi.__version__}\n"
+    assert process("--version").stdout == f"movi {momentum_rl.__version__}\n"
 
 
 def test_a_small_comparison_ends_in_a_page(call, tmp_path):
@@ -233,7 +235,7 @@ def test_a_small_comparison_ends_in_a_page(call, tmp_path):
 def test_without_the_extra_report_figures_are_left_out_and_that_is_said_first(
     tmp_path, monkeypatch, capsys
 ):
-    from movi.reports.drawing import figure
+    from momentum_rl.report.drawing import figure
 
     monkeypatch.setattr(figure, "find_spec", lambda name: None)
     words = ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", str(tmp_path)]

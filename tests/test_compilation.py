@@ -4,15 +4,17 @@ import jax
 import numpy as np
 import pytest
 
-import movi
-from movi.agents.learner import LearnerState
-from movi.compilation import shared
-from movi.spaces import ObservationSpace, Spaces
-from movi.training.build import configured_learner
-from movi.training.host_learner import HostLearner
+import momentum_rl
+from momentum_rl.agents.learner import LearnerState
+from momentum_rl.plumbing.compilation import shared
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.training.build import configured_learner
+from momentum_rl.training.host_learner import HostLearner
 
 SPACES = Spaces(ObservationSpace((3,), "float32"), actions=2)
-CONFIG = movi.Config("momentum-dqn", "CartPole-v1", hidden=(4,), steps=1_000, options={"kappa": 50})
+CONFIG = momentum_rl.Config(
+    "momentum-dqn", "CartPole-v1", hidden=(4,), steps=1_000, options={"kappa": 50}
+)
 
 
 def test_parts_that_cannot_be_hashed_are_made_anew():

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-import movi
-from movi.errors import AGENTS
+import momentum_rl
+from momentum_rl.errors import AGENTS
 
 ROOT = Path(__file__).parents[1]
 # As in an environment without the extra `agents`, in this process and in those that it starts.
@@ -27,7 +27,7 @@ def core(tmp_path_factory):
     """Runs Python with these arguments where the deep stack is not."""
     hidden = tmp_path_factory.mktemp("without")
     (hidden / "sitecustomize.py").write_text(WITHOUT)
-    paths = os.pathsep.join([str(hidden), str(Path(movi.__file__).parents[1])])
+    paths = os.pathsep.join([str(hidden), str(Path(momentum_rl.__file__).parents[1])])
 
     def run(*arguments, cwd):
         return subprocess.run(
@@ -50,7 +50,7 @@ def test_tables_are_made_solved_and_simulated(core, tmp_path):
         "--help",
         "train momentum-dqn --help",
     ):
-        done = core("-m", "movi", *words.split(), cwd=tmp_path)
+        done = core("-m", "momentum_rl", *words.split(), cwd=tmp_path)
         assert (done.returncode, done.stderr) == (0, ""), words
     assert (tmp_path / "solution.npz").exists()
 
@@ -66,7 +66,7 @@ def test_tables_are_made_solved_and_simulated(core, tmp_path):
 def test_what_trains_or_plays_is_refused_in_one_line_and_writes_nothing(
     core, tmp_path, words, what
 ):
-    done = core("-m", "movi", *words.split(), cwd=tmp_path)
+    done = core("-m", "momentum_rl", *words.split(), cwd=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == (
         f"movi: {what} needs the extra `agents`: "
@@ -76,9 +76,9 @@ def test_what_trains_or_plays_is_refused_in_one_line_and_writes_nothing(
 
 
 def test_from_python_too(core, tmp_path):
-    script = "import movi; movi.Config('dqn', 'CartPole-v1'); movi.train"
+    script = "import momentum_rl; momentum_rl.Config('dqn', 'CartPole-v1'); momentum_rl.train"
     done = core("-c", script, cwd=tmp_path)
     assert done.stderr.splitlines()[-1] == (
-        "movi.errors.MissingExtra: movi.train needs the extra `agents`: "
+        "momentum_rl.errors.MissingExtra: momentum_rl.train needs the extra `agents`: "
         "pip install 'momentum-rl[agents]' (in a clone: '.[agents]')"
     )

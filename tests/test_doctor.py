@@ -3,10 +3,10 @@
 import re
 from importlib.metadata import PackageNotFoundError, metadata
 
-import movi.doctor
-from movi.cli import main
-from movi.sizes import available_cores
-from movi.version import __version__
+import momentum_rl.plumbing.doctor
+from momentum_rl.cli import main
+from momentum_rl.plumbing.sizes import available_cores
+from momentum_rl.version import __version__
 
 DEVELOPERS = {"dev", "docs"}
 
@@ -24,19 +24,19 @@ def test_it_says_what_there_is(capsys):
 
 def test_every_extra_of_the_metadata_is_explained():
     declared = set(metadata("momentum-rl").get_all("Provides-Extra")) - DEVELOPERS
-    assert declared <= set(movi.doctor.ADDS)
-    assert set(movi.doctor.extras()) == declared
+    assert declared <= set(momentum_rl.plumbing.doctor.ADDS)
+    assert set(momentum_rl.plumbing.doctor.extras()) == declared
 
 
 def test_what_an_extra_lacks_is_named_with_the_way_to_get_it(monkeypatch, capsys):
-    real = movi.doctor.version
+    real = momentum_rl.plumbing.doctor.version
 
     def version(name):
         if name == "ale-py":
             raise PackageNotFoundError(name)
         return real(name)
 
-    monkeypatch.setattr(movi.doctor, "version", version)
+    monkeypatch.setattr(momentum_rl.plumbing.doctor, "version", version)
     assert main(["doctor"]) == 0
     (line,) = [line for line in capsys.readouterr().out.splitlines() if line.startswith("atari")]
     assert "missing ale-py: Atari games" in line

@@ -9,43 +9,52 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import movi
-from movi.envs.interface import Environment
-from movi.envs.make import make_environment
-from movi.errors import door, fits, in_words
-from movi.mdp import FiniteMDP, finite_horizon, resolvent, simulate, weighted_norm
-from movi.mdp.families import Maze
-from movi.planning import scheme
-from movi.planning.options import MVIOptions
-from movi.runs.config import Config
-from movi.schedules import Constant, Schedule
+import momentum_rl
+from momentum_rl.core.schedules import Constant, Schedule
+from momentum_rl.envs.interface import Environment
+from momentum_rl.envs.make import make_environment
+from momentum_rl.errors import door, fits, in_words
+from momentum_rl.mdp import FiniteMDP, finite_horizon, resolvent, simulate, weighted_norm
+from momentum_rl.mdp.families import Maze
+from momentum_rl.planning import scheme
+from momentum_rl.planning.options import MVIOptions
+from momentum_rl.runs.config import Config
 from tests.oracles import refusal
 
-MDP = movi.garnet(5, 2, 2)
+MDP = momentum_rl.garnet(5, 2, 2)
 NAN = float("nan")
 
 
 @pytest.mark.parametrize(
     ("call", "line"),
     [
-        (lambda: movi.garnet("30"), "states: '30', expected an integer"),
-        (lambda: movi.garnet(discount="0.9"), "discount: '0.9', expected a number"),
-        (lambda: movi.garnet(True), "states: True, expected an integer"),
-        (lambda: movi.solve(None), "mdp: None, expected FiniteMDP or FunctionMDP"),
-        (lambda: movi.solve(MDP, iterations=NAN), "iterations: nan, expected an integer or None"),
-        (lambda: movi.solve(MDP, tolerance="1"), "tolerance: '1', expected a number or None"),
+        (lambda: momentum_rl.garnet("30"), "states: '30', expected an integer"),
+        (lambda: momentum_rl.garnet(discount="0.9"), "discount: '0.9', expected a number"),
+        (lambda: momentum_rl.garnet(True), "states: True, expected an integer"),
+        (lambda: momentum_rl.solve(None), "mdp: None, expected FiniteMDP or FunctionMDP"),
         (
-            lambda: movi.solve(MDP, method="x"),
+            lambda: momentum_rl.solve(MDP, iterations=NAN),
+            "iterations: nan, expected an integer or None",
+        ),
+        (
+            lambda: momentum_rl.solve(MDP, tolerance="1"),
+            "tolerance: '1', expected a number or None",
+        ),
+        (
+            lambda: momentum_rl.solve(MDP, method="x"),
             "method: 'x', expected one of auto, vi, mpi, pi, ipi",
         ),
-        (lambda: movi.compare(movi.garnet(count=2), "avi"), "schemes: 'avi', expected a list"),
-        (lambda: movi.compare(5), "mdps: 5, expected FiniteMDP"),
-        (lambda: movi.optimum([MDP]), f"mdp: [{MDP}], expected FiniteMDP"),
-        (lambda: movi.policy_value(MDP, None), "solution: None, expected Solution"),
-        (lambda: movi.solve(MDP).at(None), "state: None, expected an integer or a text"),
-        (lambda: movi.load_mdp(5), "path: 5, expected a text or a path"),
-        (lambda: movi.momentum("avi"), "algorithm: 'avi', expected Algorithm"),
-        (lambda: movi.Algorithm("x", 5), "targets: 5, expected Mapping"),
+        (
+            lambda: momentum_rl.compare(momentum_rl.garnet(count=2), "avi"),
+            "schemes: 'avi', expected a list",
+        ),
+        (lambda: momentum_rl.compare(5), "mdps: 5, expected FiniteMDP"),
+        (lambda: momentum_rl.optimum([MDP]), f"mdp: [{MDP}], expected FiniteMDP"),
+        (lambda: momentum_rl.policy_value(MDP, None), "solution: None, expected Solution"),
+        (lambda: momentum_rl.solve(MDP).at(None), "state: None, expected an integer or a text"),
+        (lambda: momentum_rl.load_mdp(5), "path: 5, expected a text or a path"),
+        (lambda: momentum_rl.momentum("avi"), "algorithm: 'avi', expected Algorithm"),
+        (lambda: momentum_rl.Algorithm("x", 5), "targets: 5, expected Mapping"),
         (lambda: scheme(5), "which: 5, expected a text or Algorithm or Options"),
         (lambda: MVIOptions(tau="1"), "tau: '1', expected a number"),
         (lambda: Constant("1"), "beta: '1', expected a number"),
@@ -60,11 +69,14 @@ NAN = float("nan")
         (lambda: Config("dqn", "CartPole-v1", hidden=64), "hidden: 64, expected a list"),
         (lambda: Config("dqn", 5), "env: 5, expected a text"),
         (lambda: Config("dqn", "CartPole-v1", preset=[]), "preset: [], expected one of"),
-        (lambda: movi.train("CartPole-v1"), "config: 'CartPole-v1', expected Config"),
-        (lambda: movi.train(Config("dqn", "x"), trust="mine"), "trust: 'mine', expected a list"),
-        (lambda: movi.load("x", trust="mine"), "trust: 'mine', expected a list"),
-        (lambda: movi.sweep(5, "out"), "matrix: 5, expected a text or a path or Sweep"),
-        (lambda: movi.register(5, movi.momentum), "name: 5, expected a text"),
+        (lambda: momentum_rl.train("CartPole-v1"), "config: 'CartPole-v1', expected Config"),
+        (
+            lambda: momentum_rl.train(Config("dqn", "x"), trust="mine"),
+            "trust: 'mine', expected a list",
+        ),
+        (lambda: momentum_rl.load("x", trust="mine"), "trust: 'mine', expected a list"),
+        (lambda: momentum_rl.sweep(5, "out"), "matrix: 5, expected a text or a path or Sweep"),
+        (lambda: momentum_rl.register(5, momentum_rl.momentum), "name: 5, expected a text"),
     ],
 )
 def test_an_argument_of_a_wrong_type_is_one_line(call, line):
@@ -73,16 +85,16 @@ def test_an_argument_of_a_wrong_type_is_one_line(call, line):
 
 def test_an_environment_of_gymnasiums_own_is_not_taken_for_one_of_ours():
     config, given = Config("dqn", "CartPole-v1", steps=20), gym.make("CartPole-v1")
-    line = refusal(movi.train, config, environment=given)
+    line = refusal(momentum_rl.train, config, environment=given)
     assert line.startswith("environment: <")
     assert line.endswith("expected Environment or JaxEnvironment or None")
     assert fits(make_environment("CartPole-v1"), Environment)
 
 
 def test_numbers_of_numpy_and_jax_are_numbers():
-    expected = movi.garnet(6, 2, 2, discount=0.5, seed=3)
+    expected = momentum_rl.garnet(6, 2, 2, discount=0.5, seed=3)
     for one in (np.int64, np.array, jnp.asarray, np.uint8):
-        made = movi.garnet(one(6), 2, 2, discount=np.float64(0.5), seed=one(3))
+        made = momentum_rl.garnet(one(6), 2, 2, discount=np.float64(0.5), seed=one(3))
         np.testing.assert_array_equal(made.rewards, expected.rewards)
     assert finite_horizon(expected, np.array(3)).v.shape == (4, 6)
 

@@ -12,13 +12,13 @@ import jax
 import numpy as np
 import pytest
 
-from movi.agents.algorithms import SAC
-from movi.reports.drawing.figure import table_of
-from movi.reports.evidence.sections import drawn
-from movi.reports.statistics import compare
-from movi.runs.finding import find_runs
-from movi.runs.matrix import read_sweep_file
-from movi.runs.sweep import read_sweep
+from momentum_rl.agents.algorithms import SAC
+from momentum_rl.report.drawing.figure import table_of
+from momentum_rl.report.evidence.sections import drawn
+from momentum_rl.report.statistics import compare
+from momentum_rl.runs.finding import find_runs
+from momentum_rl.runs.matrix import read_sweep_file
+from momentum_rl.runs.sweep import read_sweep
 from tests.test_evidence_numbers import is_share
 
 REPOSITORY = Path(__file__).parents[1]

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from movi.errors import UserError
-from movi.family import (
+from momentum_rl.core.family import (
     LEAST,
     advantage_learning,
     anchored,
@@ -20,11 +19,12 @@ from movi.family import (
     politex,
     softened_policy_iteration,
 )
-from movi.mdp import FiniteMDP
-from movi.planning.engine import Scheme
-from movi.planning.schemes import scheme
-from movi.schedules import Constant, Mean
-from movi.targets import AVI, DPP, MOVI, SQL, dynamic_policy_programming
+from momentum_rl.core.schedules import Constant, Mean
+from momentum_rl.core.targets import AVI, DPP, MOVI, SQL, dynamic_policy_programming
+from momentum_rl.errors import UserError
+from momentum_rl.mdp import FiniteMDP
+from momentum_rl.planning.engine import Scheme
+from momentum_rl.planning.schemes import scheme
 from tests import family_oracles as oracle
 from tests.family_oracles import Problem, history, successors
 from tests.oracles import policy_q, random_mdp

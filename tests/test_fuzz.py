@@ -14,18 +14,18 @@ import jax
 import numpy as np
 import pytest
 
-import movi
-from movi.agents import registry
-from movi.agents.agent import encoded as agent_file
-from movi.files import file_to_write
-from movi.runs.config import Config
-from movi.runs.files import read_config
-from movi.runs.matrix import read_sweep_file
-from movi.runs.sweep import run_directory, to_json, write_sweep
-from movi.spaces import Box, ObservationSpace, Spaces
-from movi.training.build import configured_learner
-from movi.training.checkpoint import Checkpoints, Saved, encoded, newest
-from movi.training.train import train
+import momentum_rl
+from momentum_rl.agents import registry
+from momentum_rl.agents.agent import encoded as agent_file
+from momentum_rl.plumbing.files import file_to_write
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_config
+from momentum_rl.runs.matrix import read_sweep_file
+from momentum_rl.runs.sweep import run_directory, to_json, write_sweep
+from momentum_rl.spaces import Box, ObservationSpace, Spaces
+from momentum_rl.training.build import configured_learner
+from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded, newest
+from momentum_rl.training.train import train
 from tests import fuzzing
 from tests.fuzzing import check, generator, outcome
 from tests.test_trust import write_agent
@@ -106,7 +106,7 @@ def place(tmp_path, monkeypatch):
     shutil.copytree(work / "run", its_run)
     (its_run / "config.json").write_text(planned.cells[0].config_of(1).to_json())
     np.savez(work / "s.npz", policy=np.zeros(5, int))
-    movi.save_mdp(movi.garnet(5, 2, 2), work / "g.npz")
+    momentum_rl.save_mdp(momentum_rl.garnet(5, 2, 2), work / "g.npz")
     checkpoints = Checkpoints(work / "run")
     state = {"replay": {"slack": 1}, "step": 7}
     for step in (7, 14):
@@ -120,12 +120,12 @@ def place(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def _light(monkeypatch):
     """What costs seconds and reads nothing from outside: figures, helpers, the training itself."""
-    from movi.reports.page import read_chapters
-    from movi.sweeps.needs import computed
-    from movi.training.resume import check_group, continued, has_ended, result_of
+    from momentum_rl.report.page import read_chapters
+    from momentum_rl.sweeps.needs import computed
+    from momentum_rl.training.resume import check_group, continued, has_ended, result_of
 
     def look(config, seeds, outs, *, trust):
-        from movi.envs.make import make_environment
+        from momentum_rl.envs.make import make_environment
 
         for seed, out in zip(seeds, outs):
             own = replace(config, seed=seed)
@@ -142,10 +142,12 @@ def _light(monkeypatch):
         read_chapters(directory, references, game)
         return out or directory / "report.html"
 
-    monkeypatch.setattr("movi.training.commands._train", look)
-    monkeypatch.setattr("movi.sweeps.drive.needs_of", lambda s, trust: tuple(computed(s, trust)))
-    monkeypatch.setattr("movi.reports.draw", lambda *args: ([], []))
-    monkeypatch.setattr("movi.reports.write_report", read)
+    monkeypatch.setattr("momentum_rl.training.commands._train", look)
+    monkeypatch.setattr(
+        "momentum_rl.sweeps.drive.needs_of", lambda s, trust: tuple(computed(s, trust))
+    )
+    monkeypatch.setattr("momentum_rl.report.draw", lambda *args: ([], []))
+    monkeypatch.setattr("momentum_rl.report.write_report", read)
 
 
 def restore(saved):
@@ -295,9 +297,9 @@ def test_more_than_twenty_thousand_of_them(place, kind, record_property):
 @pytest.fixture
 def calls(place, monkeypatch):
     """Makes so many calls from Python; how they ended. No run begins."""
-    monkeypatch.setattr("movi.training.train._train", lambda *given: [None])
-    monkeypatch.setattr("movi.sweeps.drive.run_sweep", lambda *given, **more: [])
-    monkeypatch.setattr("movi.agents.registry._REGISTERED", dict(registry._REGISTERED))
+    monkeypatch.setattr("momentum_rl.training.train._train", lambda *given: [None])
+    monkeypatch.setattr("momentum_rl.sweeps.drive.run_sweep", lambda *given, **more: [])
+    monkeypatch.setattr("momentum_rl.agents.registry._REGISTERED", dict(registry._REGISTERED))
 
     def made(seed, count):
         counted = Counter()
@@ -370,7 +372,7 @@ def test_a_forged_checkpoint_is_passed_over_or_one_line_or_gone_on_from(
 @pytest.mark.parametrize("kind", ["table", "reference csv", "sweep", "config", "metrics"])
 def test_a_page_of_malformed_results_is_written_or_one_line(place, kind):
     """With everything drawn, which the cases above leave out."""
-    from movi.reports.page import write_report
+    from momentum_rl.report.page import write_report
 
     name, change = CHANGES[kind]
     whole, references = (place.work / name).read_text(), [Path(name)] * (kind == "reference csv")

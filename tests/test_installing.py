@@ -13,8 +13,8 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-import movi
-from movi.errors import AGENTS
+import momentum_rl
+from momentum_rl.errors import AGENTS
 
 ROOT = Path(__file__).parents[1]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
@@ -100,7 +100,7 @@ def test_every_extra_that_trains_includes_the_agents():
 
 
 def test_a_hint_names_what_works_from_a_clone_and_from_an_index():
-    from movi.errors import MissingExtra
+    from momentum_rl.errors import MissingExtra
 
     line = str(MissingExtra("record", "video"))
     assert "pip install 'momentum-rl[video]'" in line
@@ -108,21 +108,21 @@ def test_a_hint_names_what_works_from_a_clone_and_from_an_index():
 
 
 def test_the_distribution_has_a_name_of_its_own():
-    assert PROJECT["name"] == "momentum-rl" == movi.DISTRIBUTION
-    assert PROJECT["scripts"] == {"movi": "movi.__main__:main"}
+    assert PROJECT["name"] == "momentum-rl" == momentum_rl.DISTRIBUTION
+    assert PROJECT["scripts"] == {"movi": "momentum_rl.__main__:main"}
 
 
 @pytest.mark.parametrize(
     ("redirected", "status", "told", "said"),
     [
-        ("--version 2>&- <&-", 0, f"movi {movi.__version__}\n", ""),
+        ("--version 2>&- <&-", 0, f"movi {momentum_rl.__version__}\n", ""),
         ("nothing 2>&- >&-", 2, "", ""),
         ("--version >/dev/full", 2, "", "movi: No space left on device\n"),
     ],
 )
 def test_streams_may_be_closed_or_full(redirected, status, told, said):
-    words = f"{sys.executable} -P -m movi {redirected}"
-    path = {"PYTHONPATH": str(Path(movi.__file__).parents[1])}
+    words = f"{sys.executable} -P -m momentum_rl {redirected}"
+    path = {"PYTHONPATH": str(Path(momentum_rl.__file__).parents[1])}
     done = subprocess.run(
         ["sh", "-c", words], env={**os.environ, **path}, capture_output=True, text=True, timeout=60
     )
@@ -130,9 +130,9 @@ def test_streams_may_be_closed_or_full(redirected, status, told, said):
 
 
 def test_a_character_that_the_terminal_does_not_have_is_spelled_out(tmp_path):
-    path = {"PYTHONPATH": str(Path(movi.__file__).parents[1]), "PYTHONIOENCODING": "ascii"}
+    path = {"PYTHONPATH": str(Path(momentum_rl.__file__).parents[1]), "PYTHONIOENCODING": "ascii"}
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "movi", "garnets", "--help"],
+        [sys.executable, "-P", "-m", "momentum_rl", "garnets", "--help"],
         env={**os.environ, **path},
         capture_output=True,
         text=True,

@@ -9,50 +9,26 @@ from pathlib import Path
 
 import pytest
 
-import movi
+import momentum_rl
 
-SOURCE = Path(movi.__file__).parent
-GROUND = {
-    "arguments",
-    "arrays",
-    "compilation",
-    "doctor",
-    "errors",
-    "files",
-    "games",
-    "modules",
-    "progress",
-    "reading",
-    "results",
-    "signals",
-    "sizes",
-    "spaces",
-    "transitions",
-    "trees",
-    "version",
-    "versions",
-}
-"""What every room may import."""
+SOURCE = Path(momentum_rl.__file__).parent
+GROUND = {"errors", "plumbing", "spaces", "transitions", "version"}
+"""What every layer may import."""
 STAIRS = {
-    "soft": set(),
-    "values": {"soft"},
-    "schedules": set(),
-    "algorithm": {"values"},
-    "targets": {"algorithm"},
-    "family": {"targets"},
-    "mdp": {"targets", "schedules"},
-    "planning": {"mdp", "family"},
-    "agents": {"targets", "schedules"},
-    "envs": set(),
-    "replay": set(),
+    "core": set(),
+    "mdp": {"core"},
+    "planning": {"mdp"},
+    "agents": {"core"},
+    "envs": {"core"},
+    "replay": {"core"},
     "runs": {"agents"},  # a config holds the options of its algorithm
     "training": {"agents", "envs", "replay", "runs"},
     "sweeps": {"training"},
-    "reports": {"runs", "planning"},
-    "cli": {"sweeps", "reports"},
+    "report": {"runs", "planning"},
+    "cli": {"sweeps", "report"},
     "__main__": {"cli"},
 }
-"""The rooms that each stands on; it may import those, and what they stand on."""
+"""The layers that each stands on; it may import those, and what they stand on."""
 
 
 @cache
@@ -82,14 +58,14 @@ def imports(name):
             for alias in node.names:
                 own = f"{node.module}.{alias.name}"
                 found.append((own if own in FILES else node.module, node.lineno))
-    return [(there, line) for there, line in found if there.split(".")[0] == "movi"]
+    return [(there, line) for there, line in found if there.split(".")[0] == "momentum_rl"]
 
 
 def room(name):
-    return name.split(".")[1] if "." in name else "movi"
+    return name.split(".")[1] if "." in name else "momentum_rl"
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name != "movi"])
+@pytest.mark.parametrize("name", [name for name in FILES if name != "momentum_rl"])
 def test_imports_go_one_way(name):
     here = room(name)
     allowed = GROUND if here in GROUND else GROUND | below(here)
@@ -98,13 +74,13 @@ def test_imports_go_one_way(name):
 
 
 def test_every_room_is_on_the_stairs():
-    assert {room(name) for name in FILES} - {"movi"} <= GROUND | set(STAIRS)
+    assert {room(name) for name in FILES} - {"momentum_rl"} <= GROUND | set(STAIRS)
 
 
 def test_no_two_files_import_each_other_however_many_stand_between():
     graph = {name: {there for there, _ in imports(name)} - {name} for name in FILES}
     order = list(TopologicalSorter(graph).static_order())  # raises CycleError, naming the files
-    assert order.index("movi.errors") < order.index("movi.cli")
+    assert order.index("momentum_rl.errors") < order.index("momentum_rl.cli")
 
 
 def modules_after(code):
@@ -119,23 +95,23 @@ HEAVY = {"jax", "jaxlib", "numpy", "scipy", "chex", "altair", "gymnasium", "rich
 
 
 def test_importing_movi_imports_nothing_heavy():
-    assert not modules_after("import movi") & HEAVY
+    assert not modules_after("import momentum_rl") & HEAVY
 
 
 def test_importing_the_command_line_imports_no_arrays_and_no_figures():
     heavy = {"jax", "jaxlib", "scipy", "chex", "altair", "gymnasium"}
-    assert not modules_after("import movi.cli") & heavy
+    assert not modules_after("import momentum_rl.cli") & heavy
 
 
 def test_a_name_of_the_package_is_imported_when_it_is_first_used():
-    assert {"jax", "numpy"} <= modules_after("import movi; movi.garnet")
+    assert {"jax", "numpy"} <= modules_after("import momentum_rl; momentum_rl.garnet")
 
 
-@pytest.mark.parametrize("name", movi.__all__)
+@pytest.mark.parametrize("name", momentum_rl.__all__)
 def test_every_public_name_resolves(name):
-    assert getattr(movi, name) is not None
+    assert getattr(momentum_rl, name) is not None
 
 
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="nonsense"):
-        _ = movi.nonsense
+        _ = momentum_rl.nonsense

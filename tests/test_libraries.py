@@ -50,9 +50,9 @@ def test_float32_stays_float32_in_numpy():
 
 def test_the_targets_and_their_family_import_no_jax():
     script = (
-        "import sys, movi.targets, movi.family, numpy as np\n"
+        "import sys, momentum_rl.core.targets, momentum_rl.core.family, numpy as np\n"
         "rows = {'q': np.array([[8.0, 6.0]]), 'h': np.array([[1.0, 2.0]])}\n"
-        "y = movi.targets.MOVI.target('h', rows, 0, 3.0, 0.5, rows, 0.75)\n"
+        "y = momentum_rl.core.targets.MOVI.target('h', rows, 0, 3.0, 0.5, rows, 0.75)\n"
         "print(float(y), 'jax' in sys.modules)"
     )
     done = subprocess.run(

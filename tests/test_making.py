@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-import movi
-from movi.agents.registry import _OURS
+import momentum_rl
+from momentum_rl.agents.registry import _OURS
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "algorithms"
@@ -49,12 +49,12 @@ def test_the_command_line_s_page_has_every_option_with_its_meaning(making):
     page = making("commands").command_line()
     assert "| `--states` | integer | `30` | N_S (paper: 30). |" in page
     assert "| `ALGORITHM` | text | *required* |" in page
-    assert page.count("\n## movi ") == len(importlib.import_module("movi.cli").COMMANDS)
+    assert page.count("\n## movi ") == len(importlib.import_module("momentum_rl.cli").COMMANDS)
 
 
 def test_the_metrics_of_the_pages_are_those_that_a_run_logs(making, tmp_path, monkeypatch):
-    monkeypatch.setattr("movi.training.health.EVERY", 1)
-    config = movi.Config(
+    monkeypatch.setattr("momentum_rl.training.health.EVERY", 1)
+    config = momentum_rl.Config(
         "momentum-dqn",
         "CartPole-v1",
         steps=60,
@@ -67,7 +67,7 @@ def test_the_metrics_of_the_pages_are_those_that_a_run_logs(making, tmp_path, mo
         evaluate_episodes=1,
         checkpoint_every=0,
     )
-    movi.train(config, tmp_path / "run")
+    momentum_rl.train(config, tmp_path / "run")
     (row,) = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     assert list(json.loads(row)) == making("algorithms").logged("momentum-dqn")
 
@@ -94,7 +94,7 @@ def test_pictures_from_beside_the_pages_come_along(making):
 
 
 def test_links_lead_to_pages_or_keep_their_words_alone(making):
-    text = "[a](docs/report.md#rules) [b](src/movi/cli.py) "
+    text = "[a](docs/report.md#rules) [b](src/momentum_rl/cli.py) "
     text += "[c](docs/tutorials/own_mdp.py) [d](gone.md)"
     made = making("links").for_site(text, "README.md", "reference/x.md")
     assert made == "[a](../report.md#rules) b [c](../tutorials/own_mdp.md) [d](gone.md)"

@@ -10,13 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import movi
-from movi.errors import UserError
-from movi.mdp.operators import on_device
-from movi.planning.engine import Scheme, exactly, from_samples, iterate, preference, start
-from movi.planning.traces import trace
-from movi.schedules import Constant, Mean
-from movi.targets import (
+import momentum_rl
+from momentum_rl.core.schedules import Constant, Mean
+from momentum_rl.core.targets import (
     AVI,
     DPP,
     MOVI,
@@ -29,7 +25,11 @@ from movi.targets import (
     momentum,
     munchausen,
 )
-from movi.values import Categorical, Quantile
+from momentum_rl.core.values import Categorical, Quantile
+from momentum_rl.errors import UserError
+from momentum_rl.mdp.operators import on_device
+from momentum_rl.planning.engine import Scheme, exactly, from_samples, iterate, preference, start
+from momentum_rl.planning.traces import trace
 
 BY_NAME = Algorithm("by-name", {"q": Target(lambda v: jnp.max(v["q"][0]), evaluation)})
 MEAN = Scheme(MOVI, Mean())
@@ -66,7 +66,7 @@ def categorical(gamma):
 
 @pytest.mark.parametrize("algorithm", WITH_MOMENTUM, ids=lambda a: a.name)
 def test_in_tables_h_is_the_mean_of_the_qs(algorithm):
-    mdp = movi.garnet(8, 3, 3, seed=1)
+    mdp = momentum_rl.garnet(8, 3, 3, seed=1)
     found = tables_of(Scheme(momentum(algorithm), Mean()), mdp, 12)
     total = np.zeros((8, 3))  # q_0 = 0
     for k, tables in enumerate(found, start=1):
@@ -76,7 +76,7 @@ def test_in_tables_h_is_the_mean_of_the_qs(algorithm):
 
 @pytest.mark.parametrize("algorithm", WITH_MOMENTUM, ids=lambda a: a.name)
 def test_with_beta_zero_it_is_the_algorithm_itself_with_a_second_table(algorithm):
-    mdp = movi.garnet(8, 3, 3, seed=2)
+    mdp = momentum_rl.garnet(8, 3, 3, seed=2)
     plain = tables_of(Scheme(algorithm, Constant(0.0)), mdp, 10)
     for tables, alone in zip(tables_of(Scheme(momentum(algorithm), Constant(0.0)), mdp, 10), plain):
         np.testing.assert_allclose(tables["q"], alone["q"], atol=1e-13)
@@ -86,7 +86,7 @@ def test_with_beta_zero_it_is_the_algorithm_itself_with_a_second_table(algorithm
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 2**16), gamma=st.sampled_from([0.1, 0.6, 0.95]))
 def test_the_mean_of_categorical_momentum_is_movi_while_no_mass_is_clipped(seed, gamma):
-    mdp = movi.garnet(6, 3, 2, discount=gamma, seed=seed)
+    mdp = momentum_rl.garnet(6, 3, 2, discount=gamma, seed=seed)
     kind, scheme = categorical(gamma)
     for tables, expected in zip(tables_of(scheme, mdp, 8), tables_of(MEAN, mdp, 8)):
         for name in ("q", "h"):
@@ -96,7 +96,7 @@ def test_the_mean_of_categorical_momentum_is_movi_while_no_mass_is_clipped(seed,
 
 
 def test_an_h_of_numbers_is_movis_h_whatever_the_values_of_q_are():
-    mdp = movi.garnet(6, 3, 2, discount=0.8, seed=9)
+    mdp = momentum_rl.garnet(6, 3, 2, discount=0.8, seed=9)
     kind = Categorical(-5.0, 5.0, 31)
     algorithm = momentum(distributional(kind), h_value="number")
     for tables, expected in zip(
@@ -108,7 +108,7 @@ def test_an_h_of_numbers_is_movis_h_whatever_the_values_of_q_are():
 
 def test_an_h_of_numbers_beside_quantiles_is_the_average_of_their_means():
     """With one successor each, quantiles are backed up without loss: MoVI, sample by sample."""
-    chain = movi.garnet(5, 2, 1, seed=4)
+    chain = momentum_rl.garnet(5, 2, 1, seed=4)
     successors = jnp.asarray(np.repeat(chain.successors[None, None, ..., 0], 12, 0))
     algorithm = momentum(distributional(Quantile(4)), h_value="number")
     found = tables_of(Scheme(algorithm, Mean()), chain, 12, successors)
@@ -120,10 +120,10 @@ def test_an_h_of_numbers_beside_quantiles_is_the_average_of_their_means():
 
 def test_avi_runs_on_categorical_values_and_solves():
     """The contract of values: the same AVI, exact, on whole distributions of returns."""
-    mdp = movi.garnet(10, 2, 3, discount=0.8, seed=3)
+    mdp = momentum_rl.garnet(10, 2, 3, discount=0.8, seed=3)
     kind = Categorical(-5.0, 5.0, 101)
-    found = movi.solve(mdp, distributional(kind))
-    best = movi.optimum(mdp, tolerance=1e-9)
+    found = momentum_rl.solve(mdp, distributional(kind))
+    best = momentum_rl.optimum(mdp, tolerance=1e-9)
     assert found.converged
     np.testing.assert_allclose(found.q, best.q, atol=2e-6)
     np.testing.assert_array_equal(found.policy, best.q.argmax(-1))
@@ -131,11 +131,11 @@ def test_avi_runs_on_categorical_values_and_solves():
 
 def test_quantiles_run_on_samples_and_have_no_exact_update():
     algorithm = distributional(Quantile(4))
-    mdp = movi.garnet(5, 2, 2, seed=4)
+    mdp = momentum_rl.garnet(5, 2, 2, seed=4)
     with pytest.raises(UserError, match="whose mean over successors is not defined"):
-        movi.solve(mdp, algorithm)
+        momentum_rl.solve(mdp, algorithm)
     # With one successor each there is nothing to average: all quantiles are the return.
-    chain = movi.garnet(5, 2, 1, seed=4)
+    chain = momentum_rl.garnet(5, 2, 1, seed=4)
     successors = np.repeat(chain.successors[None, None, ..., 0], 40, 0)
     last = tables_of(Scheme(algorithm, Mean()), chain, 40, jnp.asarray(successors))[-1]
     exact = tables_of(Scheme(AVI, Mean()), chain, 40)[-1]
@@ -211,7 +211,7 @@ def test_a_coin_gives_its_two_returns_their_probabilities_in_a_categorical_table
     # toss → heads (reward 1) with probability p, else tails (−1); both → the end.
     moves = np.array([[0, p, 1 - p, 0], [0, 0, 0, 1], [0, 0, 0, 1], [0, 0, 0, 1]])
     rewards = np.array([[0.0], [1.0], [-1.0], [0.0]])
-    mdp = movi.FiniteMDP.from_dense(moves[:, None, :], rewards, 0.5)
+    mdp = momentum_rl.FiniteMDP.from_dense(moves[:, None, :], rewards, 0.5)
     algorithm = momentum(distributional(Categorical(-1.0, 1.0, 5)))
     coin, nothing = np.array([0, 1 - p, 0, p, 0]), np.array([0, 0, 1.0, 0, 0])
     found = tables_of(Scheme(algorithm, Mean()), mdp, iterations)
@@ -225,14 +225,14 @@ def test_a_coin_gives_its_two_returns_their_probabilities_in_a_categorical_table
 
 
 def test_double_is_the_algorithm_itself_in_tables():
-    mdp = movi.garnet(8, 3, 3, seed=5)
+    mdp = momentum_rl.garnet(8, 3, 3, seed=5)
     found = tables_of(Scheme(double(AVI), Mean()), mdp, 10)
     for tables, plain in zip(found, tables_of(Scheme(AVI, Mean()), mdp, 10)):
         np.testing.assert_allclose(tables["q"], plain["q"], atol=1e-13)
 
 
 def test_an_average_of_the_networks_own_values_comes_one_iteration_later_in_tables():
-    mdp = movi.garnet(8, 3, 3, seed=6)
+    mdp = momentum_rl.garnet(8, 3, 3, seed=6)
     network = momentum(AVI, h_target="network")
     q_before = np.zeros((8, 3))
     h = np.zeros((8, 3))
@@ -274,14 +274,14 @@ def test_where_it_does_not_apply_a_line_says_why(make, says):
 def test_a_value_of_another_name_is_the_same_algorithm():
     """Which table holds the value is declared: nothing has to be called q."""
     named = Algorithm("avi-in-u", {"u": AVI.targets["q"]}, preference="u", value="u")
-    mdp = movi.garnet(8, 3, 3, seed=1)
-    np.testing.assert_array_equal(movi.solve(mdp, named).q, movi.solve(mdp, AVI).q)
+    mdp = momentum_rl.garnet(8, 3, 3, seed=1)
+    np.testing.assert_array_equal(momentum_rl.solve(mdp, named).q, momentum_rl.solve(mdp, AVI).q)
     for tables, others in zip(
         tables_of(Scheme(momentum(named), Mean()), mdp, 12), tables_of(MEAN, mdp, 12)
     ):
         np.testing.assert_array_equal(tables["u"], others["q"])
         np.testing.assert_array_equal(tables["h"], others["h"])
-    batch = movi.garnet(8, 3, 3, seed=1, count=2)
+    batch = momentum_rl.garnet(8, 3, 3, seed=1, count=2)
     runs = [trace(batch, Scheme(algorithm, Mean()), 6) for algorithm in (named, AVI)]
     np.testing.assert_array_equal(runs[0].errors, runs[1].errors)
     with pytest.raises(UserError, match="targets: of u, expected one of q, the value"):

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-import movi
-from movi.cli import main
+import momentum_rl
+from momentum_rl.cli import main
 
 
 def python(code):
@@ -18,24 +18,25 @@ def python(code):
 
 def test_modules_of_the_package_can_be_had_by_their_names_and_nothing_else():
     said = python(
-        "import movi, sys; assert 'jax' not in sys.modules\n"
-        "print(movi.mdp.total_reward.__name__, movi.mdp.families.Maze.__name__)\n"
-        "print(hasattr(movi, 'nothing'), hasattr(movi.mdp, '_nothing'), movi.planning.__name__)"
+        "import momentum_rl, sys; assert 'jax' not in sys.modules\n"
+        "print(momentum_rl.mdp.total_reward.__name__, momentum_rl.mdp.families.Maze.__name__)\n"
+        "print(hasattr(momentum_rl, 'nothing'), hasattr(momentum_rl.mdp, '_nothing'))\n"
+        "print(momentum_rl.planning.__name__)"
     )
-    assert said == "total_reward Maze\nFalse False movi.planning\n"
+    assert said == "total_reward Maze\nFalse False\nmomentum_rl.planning\n"
 
 
 def test_the_public_names_are_listed():
-    assert dir(movi) == sorted(movi.__all__)
-    assert {"solve", "garnet", "train", "UserError"} < set(dir(movi))
-    assert dir(movi.mdp) == sorted(movi.mdp.__all__)
-    assert all(getattr(movi, name) is not None for name in dir(movi))
+    assert dir(momentum_rl) == sorted(momentum_rl.__all__)
+    assert {"solve", "garnet", "train", "UserError"} < set(dir(momentum_rl))
+    assert dir(momentum_rl.mdp) == sorted(momentum_rl.mdp.__all__)
+    assert all(getattr(momentum_rl, name) is not None for name in dir(momentum_rl))
 
 
 @pytest.mark.parametrize("words", ["solve g.npz", "garnet", "mdp maze"])
 def test_a_name_that_says_another_format_is_not_written_to(words, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    movi.save_mdp(movi.garnet(5, 2, 2), "g.npz")
+    momentum_rl.save_mdp(momentum_rl.garnet(5, 2, 2), "g.npz")
     assert main([*words.split(), "--out", "x.csv"]) == 2
     assert capsys.readouterr().err == "movi: out: x.csv, expected a name that ends in .npz\n"
     assert not Path("x.csv").exists()

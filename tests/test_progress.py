@@ -8,11 +8,11 @@ import types
 
 import pytest
 
-import movi
-from movi import progress
-from movi.runs.config import Config
-from movi.training.loop import Watcher
-from movi.training.train import train, train_seeds
+import momentum_rl
+from momentum_rl.plumbing import progress
+from momentum_rl.runs.config import Config
+from momentum_rl.training.loop import Watcher
+from momentum_rl.training.train import train, train_seeds
 
 TINY = Config(
     "dqn",
@@ -48,7 +48,7 @@ def on_a_terminal(code, **environment):
 
 
 BAR = (
-    "from movi.progress import progress_bar\n"
+    "from momentum_rl.plumbing.progress import progress_bar\n"
     "with progress_bar('work', 50) as advance:\n"
     "    for _ in range(40):\n"
     "        advance(1)\n"
@@ -139,7 +139,7 @@ def test_ipython_in_a_terminal_is_a_terminal(monkeypatch):
 
 def test_training_from_python_shows_its_progress_unless_a_watcher_is_given(monkeypatch, capsys):
     monkeypatch.setattr(progress, "surface", lambda: "lines")
-    movi.train(TINY)
+    momentum_rl.train(TINY)
     lines = capsys.readouterr().err.splitlines()
     assert lines[-1].startswith("dqn CartPole-v1: 200 of 200, score ")
     assert lines[-1].endswith(" steps/s")
@@ -164,18 +164,18 @@ def test_notices_are_plain_lines_on_stderr_where_there_is_no_terminal(env, size,
         algorithm="momentum-dqn", env=env, replay_capacity=5_000, checkpoint_every=0
     )
     assert progress.surface() == "nothing"
-    movi.train(config)
+    momentum_rl.train(config)
     kappa = "kappa: 10, a twentieth of the 200 steps"
     assert capsys.readouterr() == ("", f"{kappa}\n{size}\n")
     config = config.replace(checkpoint_every=50)
-    movi.train(config, tmp_path)
+    momentum_rl.train(config, tmp_path)
     capsys.readouterr()
-    movi.train(config.replace(steps=300), tmp_path)
+    momentum_rl.train(config.replace(steps=300), tmp_path)
     out, err = capsys.readouterr()
     assert out == ""
     stays, announced, goes_on = err.splitlines()
     assert stays == "kappa: stays 10, a twentieth of the first 200 steps"
     assert announced.startswith("replay of 300 transitions: ")
     assert goes_on == "goes on from the checkpoint of step 200"
-    movi.train(config, watcher=Watcher())
+    momentum_rl.train(config, watcher=Watcher())
     assert capsys.readouterr() == ("", "")

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-import movi
-from movi.cli import main
+import momentum_rl
+from momentum_rl.cli import main
 
 ROOT = Path(__file__).parents[1]
 README, START = ROOT / "README.md", ROOT / "docs" / "start.md"
@@ -40,7 +40,7 @@ def test_the_badges_are_true():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     kinds = [kind.rpartition(" :: ")[2] for kind in project["classifiers"]]
     pythons = [kind for kind in kinds if kind.startswith("3.")]
-    said = [f"version {movi.__version__}", f"Python {' | '.join(pythons)}", "Linux"]
+    said = [f"version {momentum_rl.__version__}", f"Python {' | '.join(pythons)}", "Linux"]
     assert line.strip("`").split("` `") == [*said, project["license"], "typed"]
     assert {"Linux", "Typed"} <= set(kinds)
     assert (ROOT / "src" / "movi" / "py.typed").exists()

@@ -15,24 +15,24 @@ from dataclasses import asdict
 import numpy as np
 import pytest
 
-import movi
-from movi.agents.agent import AGENT_FILE
-from movi.cli import main
-from movi.errors import UserError
-from movi.mdp.files import load_mdp
-from movi.replay.ring import Damaged
-from movi.reports.deep.references import read_reference
-from movi.reports.tabular.tables import read_table
-from movi.runs.config import Config
-from movi.runs.lock import SWEEP_LOCK, Lock
-from movi.runs.matrix import read_sweep_file
-from movi.runs.sweep import to_json
-from movi.sizes import available_memory, require
-from movi.sweeps.drive import to_stdout
-from movi.training.checkpoint import Checkpoints, Saved, newest
-from movi.training.checkpointing import Checkpointer
-from movi.training.run_directory import RunDirectory
-from movi.training.stopping import never
+import momentum_rl
+from momentum_rl.agents.agent import AGENT_FILE
+from momentum_rl.cli import main
+from momentum_rl.errors import UserError
+from momentum_rl.mdp.files import load_mdp
+from momentum_rl.plumbing.sizes import available_memory, require
+from momentum_rl.replay.ring import Damaged
+from momentum_rl.report.deep.references import read_reference
+from momentum_rl.report.tabular.tables import read_table
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.lock import SWEEP_LOCK, Lock
+from momentum_rl.runs.matrix import read_sweep_file
+from momentum_rl.runs.sweep import to_json
+from momentum_rl.sweeps.drive import to_stdout
+from momentum_rl.training.checkpoint import Checkpoints, Saved, newest
+from momentum_rl.training.checkpointing import Checkpointer
+from momentum_rl.training.run_directory import RunDirectory
+from momentum_rl.training.stopping import never
 from tests.test_trust import write_agent
 
 CONFIG = Config("dqn", "CartPole-v1", steps=100, iteration_steps=50)
@@ -121,7 +121,7 @@ def test_what_does_not_fit_is_refused_with_what_it_takes_and_what_there_is(words
 def test_an_integer_that_no_machine_word_holds_is_one_line(
     command, option, number, refused, tmp_path
 ):
-    movi.save_mdp(movi.garnet(), tmp_path / "g.npz")
+    momentum_rl.save_mdp(momentum_rl.garnet(), tmp_path / "g.npz")
     write_agent(tmp_path / "agent.safetensors", "CartPole-v1")
     out = [] if command.startswith("evaluate") else ["--out", "new.npz"]
     mdps = ["--mdps", 1] if "garnets" in command and option != "mdps" else []
@@ -315,7 +315,7 @@ def test_a_read_only_target_is_refused(refused, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("tolerance", ["-1", "0", "nan"])
 def test_a_tolerance_that_is_none_is_one_line(tolerance, refused, tmp_path):
-    movi.save_mdp(movi.garnet(), tmp_path / "g.npz")
+    momentum_rl.save_mdp(momentum_rl.garnet(), tmp_path / "g.npz")
     line = refused("solve", "g.npz", "--tolerance", tolerance)
     assert line == f"tolerance: {float(tolerance)}, expected a positive number"
 
@@ -451,7 +451,7 @@ def test_an_agent_larger_than_the_memory_is_refused_with_what_there_is(
     tensors, about = agent_parts(tmp_path)
     tensors["q/more"] = ("F32", [250_000], bytes(1_000_000))
     write_safetensors(tmp_path / "large.safetensors", tensors, {"movi": json.dumps(about)})
-    monkeypatch.setattr("movi.sizes.available_memory", lambda: 500_000)
+    monkeypatch.setattr("momentum_rl.plumbing.sizes.available_memory", lambda: 500_000)
     line = refused("evaluate", "large.safetensors")
     assert line == "large.safetensors: needs 1 MB, only 500 kB of memory are available"
 
@@ -506,7 +506,7 @@ def test_and_resume_says_what_is_wrong_with_it(bad, tmp_path, refused):
 
 
 def test_progress_that_makes_no_sense_is_no_progress(tmp_path):
-    from movi.sweeps.progress import read_progress
+    from momentum_rl.sweeps.progress import read_progress
 
     sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": ""}
     file = tmp_path / "seed-0.json"
@@ -528,7 +528,7 @@ def test_a_text_of_which_a_parser_makes_more_than_fits_is_refused(text, tmp_path
     """Measured: 27 bytes for each of ``[],[],…``, 77 for each empty line of a table."""
     (tmp_path / "curve.json").write_text(f"[{text}[]]")
     (tmp_path / "table.csv").write_text(text)
-    monkeypatch.setattr("movi.sizes.available_memory", lambda: 30_000_000)
+    monkeypatch.setattr("momentum_rl.plumbing.sizes.available_memory", lambda: 30_000_000)
     with pytest.raises(UserError, match=r"curve.json: needs .*MB, only 30 MB of memory"):
         read_reference(tmp_path / "curve.json")
     with pytest.raises(UserError, match=r"table.csv: needs .*MB, only 30 MB of memory"):
@@ -615,7 +615,7 @@ def test_an_older_checkpoint_that_makes_no_sense_holds_nobody_up(tmp_path):
 
 def npz(path, **members):
     """An .npz of these headers and bytes, or with members compressed by a method."""
-    movi.save_mdp(movi.garnet(4, 3, 2), path)
+    momentum_rl.save_mdp(momentum_rl.garnet(4, 3, 2), path)
     with zipfile.ZipFile(path) as archive:
         content = {name: archive.read(name) for name in archive.namelist()}
     content.update({f"{name}.npy": data for name, data in members.items()})
@@ -647,7 +647,7 @@ def test_a_header_that_numpy_does_not_take_is_one_line(header, tmp_path, refused
 
 
 def test_a_damaged_lzma_member_is_one_line(tmp_path, refused):
-    movi.save_mdp(movi.garnet(30, 4, 4), tmp_path / "good.npz")
+    momentum_rl.save_mdp(momentum_rl.garnet(30, 4, 4), tmp_path / "good.npz")
     with zipfile.ZipFile(tmp_path / "good.npz") as good:
         content = {name: good.read(name) for name in good.namelist()}
     (tmp_path / "good.npz").unlink()

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Smoothing
+from momentum_rl.core.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Smoothing
 from tests.oracles import refusal
 
 SCHEDULES = [Mean(), RateUpdates(7), Constant(0.3), Heuristic(7), Epsilon(20, 50, 0.1)]

@@ -11,13 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import movi
-from movi.cli import COMMANDS, main
-from movi.runs.files import holds_run, read_config, read_status
-from movi.signals import PATIENCE
+import momentum_rl
+from momentum_rl.cli import COMMANDS, main
+from momentum_rl.plumbing.signals import PATIENCE
+from momentum_rl.runs.files import holds_run, read_config, read_status
 from tests.test_trust import write_agent
 
-PATH = str(Path(movi.__file__).parents[1])
+PATH = str(Path(momentum_rl.__file__).parents[1])
 SLACK = 60.0  # seconds that a crowded machine may take to do nothing
 
 
@@ -50,7 +50,7 @@ def end(process, number):
 
 BUSY = """
 import hashlib, sys
-from movi.signals import listening
+from momentum_rl.plumbing.signals import listening
 with listening():
     print("busy", flush=True)
     hashlib.pbkdf2_hmac("sha256", b"", b"", 10**9)  # minutes, in compiled code
@@ -59,12 +59,12 @@ with listening():
 
 IMPORTING = """
 import sys, time
-from movi.cli import main
-import movi.cli
+from momentum_rl.cli import main
+import momentum_rl.cli
 def begin(chosen):
     import lasting
     time.sleep(60)
-movi.cli.perform = begin
+momentum_rl.cli.perform = begin
 sys.exit(main(["doctor"]))
 """
 LASTING = """
@@ -91,15 +91,15 @@ def test_a_module_that_is_being_imported_is_imported_to_its_end(number, tmp_path
 
 WRAPPING = """
 import sys, time
-from movi.cli import main
-import movi.cli
+from momentum_rl.cli import main
+import momentum_rl.cli
 def begin(chosen):
     print("busy", flush=True)
     try:
         time.sleep(60)
     except BaseException:
         raise RuntimeError("Unable to initialize backend 'cpu'") from None  # as JAX does
-movi.cli.perform = begin
+momentum_rl.cli.perform = begin
 sys.exit(main(["doctor"]))
 """
 
@@ -115,7 +115,7 @@ def test_an_error_without_a_signal_is_no_interruption(monkeypatch):
     def fail(chosen):
         raise RuntimeError("ours")
 
-    monkeypatch.setattr("movi.cli.perform", fail)
+    monkeypatch.setattr("momentum_rl.cli.perform", fail)
     with pytest.raises(RuntimeError, match="ours"):
         main(["doctor"])
 
@@ -130,8 +130,8 @@ def test_a_signal_is_heard_while_compiled_code_runs(number, tmp_path):
 
 COLLECTING = """
 import gc, os, signal, sys, time
-from movi.errors import Interrupted
-from movi.signals import listening
+from momentum_rl.errors import Interrupted
+from momentum_rl.plumbing.signals import listening
 
 def callback(phase, info):
     gc.callbacks.remove(callback)
@@ -160,7 +160,7 @@ def test_a_signal_is_heard_while_garbage_is_collected(number, name, tmp_path):
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="no /proc to look into")
 def test_a_signal_is_heard_while_environments_are_made(tmp_path):
     """Sixty thousand of them take half a minute, and nothing is written before."""
-    words = ["-m", "movi", "train", "dqn", "--env", "CartPole-v1", "--num-envs", "60000"]
+    words = ["-m", "momentum_rl", "train", "dqn", "--env", "CartPole-v1", "--num-envs", "60000"]
     process = start([*words, "--out", "new", "--replay-capacity", "100000"], tmp_path)
     memory = Path(f"/proc/{process.pid}/statm")
     end_of_waiting = time.monotonic() + 120
@@ -221,10 +221,10 @@ assert LONG.keys() == COMMANDS.keys()
 def things(tmp_path_factory):
     """A working directory with something for every command, half of a run among it."""
     place = tmp_path_factory.mktemp("things")
-    movi.save_mdp(movi.garnet(300, 4, 4), place / "g.npz")
+    momentum_rl.save_mdp(momentum_rl.garnet(300, 4, 4), place / "g.npz")
     np.savez(place / "s.npz", policy=np.zeros(300, int))
     write_agent(place / "agent.safetensors", "CartPole-v1")
-    words = ["-m", "movi", "train", "dqn", "--env", "CartPole-v1", "--out", "run"]
+    words = ["-m", "momentum_rl", "train", "dqn", "--env", "CartPole-v1", "--out", "run"]
     process = start([*words, "--steps", "10000000", "--checkpoint-every", "500"], place)
     until = time.monotonic() + 240
     while not list(place.glob("run/checkpoint/*.safetensors")):
@@ -240,7 +240,7 @@ def test_signals_at_random_moments_of_every_command(command, things):
     rng = random.Random(command)
     for number in (signal.SIGINT, signal.SIGTERM) * 3:
         before = {p for p in things.rglob("*") if p.is_file()}
-        process = start(["-m", "movi", *command.split(), *LONG[command]], things)
+        process = start(["-m", "momentum_rl", *command.split(), *LONG[command]], things)
         try:
             process.wait(rng.uniform(0, 12))
         except subprocess.TimeoutExpired:

@@ -190,9 +190,12 @@ print(nbformat.writes(notebook))
 def test_progress_in_a_true_notebook_is_an_element_of_the_page_or_lines(tmp_path: Path) -> None:
     """Called from Python, and as a command, which a kernel gives a terminal that is none."""
     python = ROOT / ".venv-docs/bin/python"
-    config = "movi.Config('dqn', 'CartPole-v1', steps=300, evaluation_episodes=0)"
+    config = "momentum_rl.Config('dqn', 'CartPole-v1', steps=300, evaluation_episodes=0)"
     words = f"dqn --env CartPole-v1 --steps 300 --evaluation-episodes 0 --out {tmp_path / 'run'}"
-    cells = f"import movi\nmovi.train({config}).status", f"!{python} -m movi train {words}"
+    cells = (
+        f"import momentum_rl\nmomentum_rl.train({config}).status",
+        f"!{python} -m momentum_rl train {words}",
+    )
     done = subprocess.run(
         [python, "-c", NOTEBOOK, *cells], cwd=tmp_path, capture_output=True, text=True, timeout=600
     )

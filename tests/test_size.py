@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-import movi
+import momentum_rl
 
-SOURCE = Path(movi.__file__).parent
+SOURCE = Path(momentum_rl.__file__).parent
 FILES = {str(path.relative_to(SOURCE)): path for path in sorted(SOURCE.rglob("*.py"))}
 LINES_OF_A_FUNCTION = 80
 PARAMETERS = 8

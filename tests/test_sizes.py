@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from movi.sizes import left_in_groups
+from momentum_rl.plumbing.sizes import left_in_groups
 
 MB = 2**20
 
@@ -60,7 +60,7 @@ def test_without_control_groups_there_is_no_such_limit(tmp_path):
 def test_a_limit_of_the_address_space_is_what_is_left_of_it():
     code = (
         "import resource\n"
-        "from movi.sizes import available_memory\n"
+        "from momentum_rl.plumbing.sizes import available_memory\n"
         "taken = int(open('/proc/self/statm').read().split()[0]) * resource.getpagesize()\n"
         "resource.setrlimit(resource.RLIMIT_AS, (taken + 300 * 2**20,) * 2)\n"
         "print(available_memory())\n"

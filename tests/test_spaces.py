@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.envs.gym_vector import spaces_of
-from movi.errors import UserError
-from movi.spaces import Box, ObservationSpace, Spaces
+from momentum_rl.envs.gym_vector import spaces_of
+from momentum_rl.errors import UserError
+from momentum_rl.spaces import Box, ObservationSpace, Spaces
 
 SEEN = gym.spaces.Box(-1, 1, (3,), np.float32)
 

@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from movi.errors import UserError
-from movi.targets import AVI, DPP, MOVI, SCHEMES, SQL, speedy_q_learning
+from momentum_rl.core.targets import AVI, DPP, MOVI, SCHEMES, SQL, speedy_q_learning
+from momentum_rl.errors import UserError
 
 PRINTED = speedy_q_learning("printed")
 EVERY_TARGET = [

@@ -10,17 +10,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import movi
-from movi.agents.agent import Agent, load, save
-from movi.agents.networks import NetworkSpec, make_network
-from movi.cli import main
-from movi.errors import UserError
-from movi.files import file_to_write, write_aside
-from movi.modules import import_trusted
-from movi.runs.config import Config
-from movi.runs.matrix import read_sweep_file
-from movi.runs.sweep import to_json
-from movi.spaces import ObservationSpace, Spaces
+import momentum_rl
+from momentum_rl.agents.agent import Agent, load, save
+from momentum_rl.agents.networks import NetworkSpec, make_network
+from momentum_rl.cli import main
+from momentum_rl.errors import UserError
+from momentum_rl.plumbing.files import file_to_write, write_aside
+from momentum_rl.plumbing.modules import import_trusted
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.matrix import read_sweep_file
+from momentum_rl.runs.sweep import to_json
+from momentum_rl.spaces import ObservationSpace, Spaces
 
 EVIL = """
 from pathlib import Path
@@ -44,11 +44,11 @@ def place(tmp_path, monkeypatch):
 
 
 def call(*words, cwd, **more):
-    """``python -m movi``, which has the working directory on its path."""
+    """``python -m momentum_rl``, which has the working directory on its path."""
     return subprocess.run(
-        [sys.executable, "-m", "movi", *map(str, words)],
+        [sys.executable, "-m", "momentum_rl", *map(str, words)],
         cwd=cwd,
-        env={**os.environ, "PYTHONPATH": str(Path(movi.__file__).parents[1]), **more},
+        env={**os.environ, "PYTHONPATH": str(Path(momentum_rl.__file__).parents[1]), **more},
         capture_output=True,
         text=True,
         timeout=280,
@@ -190,7 +190,7 @@ def test_a_sweep_imports_no_module_not_even_to_say_what_it_would_do(
         assert line.count("\n") == 1
         assert "evilmod" not in sys.modules
         assert not (place / "mark").exists()
-    path = {"PYTHONPATH": f"{Path(movi.__file__).parents[1]}{os.pathsep}{place}"}
+    path = {"PYTHONPATH": f"{Path(momentum_rl.__file__).parents[1]}{os.pathsep}{place}"}
     done = call("sweep", *words, "--dry-run", "--trust", "evilmod", cwd=place, **path)
     assert done.returncode == 0, done.stderr
     assert (place / "mark").exists()
@@ -204,9 +204,9 @@ def test_a_sweeps_helpers_do_not_import_from_the_working_directory(tmp_path):
         f'environments = ["CartPole-v1"]\nalgorithms = ["dqn"]\nseeds = 1\n[config]\n{small}\n'
     )
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "movi", "sweep", "mine.toml", "--out", "out"],
+        [sys.executable, "-P", "-m", "momentum_rl", "sweep", "mine.toml", "--out", "out"],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(movi.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(momentum_rl.__file__).parents[1])},
         capture_output=True,
         text=True,
         timeout=280,
@@ -227,9 +227,9 @@ def test_neither_do_those_under_ray(tmp_path):
     )
     words = ["sweep", "mine.toml", "--out", "out", "--ray", "local"]
     done = subprocess.run(
-        [sys.executable, "-P", "-m", "movi", *words],
+        [sys.executable, "-P", "-m", "momentum_rl", *words],
         cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(Path(movi.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(momentum_rl.__file__).parents[1])},
         capture_output=True,
         text=True,
         timeout=280,
@@ -263,11 +263,11 @@ def test_a_link_that_the_user_names_is_followed(tmp_path):
     for _ in range(2):  # to nothing yet, and to a file
         assert main(["garnet", "--out", str(link)]) == 0
         assert link.is_symlink()
-        assert movi.load_mdp(tmp_path / "real" / "garnet.npz").states == 30
+        assert momentum_rl.load_mdp(tmp_path / "real" / "garnet.npz").states == 30
     link.unlink()
     link.symlink_to("/dev/null")
     with pytest.raises(UserError, match="is a device"):
-        movi.save_mdp(movi.garnet(), link)
+        momentum_rl.save_mdp(momentum_rl.garnet(), link)
     link.unlink()
     link.symlink_to(link)
     with pytest.raises(UserError, match="symbolic links"):
@@ -295,7 +295,7 @@ def test_a_link_in_a_directory_that_somebody_sent_is_replaced_and_not_followed(t
 )
 def test_a_path_that_no_file_system_takes_is_one_line(tmp_path, name, command, capsys):
     (tmp_path / "agent.safetensors").write_bytes(b"")
-    movi.save_mdp(movi.garnet(), tmp_path / "g.npz")
+    momentum_rl.save_mdp(momentum_rl.garnet(), tmp_path / "g.npz")
     agent, out = str(tmp_path / "agent.safetensors"), str(tmp_path / name)
     words = {
         "garnet": ["garnet", "--out", f"{out}.npz"],
@@ -326,7 +326,8 @@ def test_the_name_of_a_sweep_is_a_label(tmp_path, name, monkeypatch, capsys):
     (inner / "mine.json").write_text(json.dumps(data))
     seen = []
     monkeypatch.setattr(
-        "movi.sweeps.drive.run_sweep", lambda sweep, out, pool, **rest: seen.append(out) or []
+        "momentum_rl.sweeps.drive.run_sweep",
+        lambda sweep, out, pool, **rest: seen.append(out) or [],
     )
     status = main(["sweep", "mine.json", "--dry-run"])
     if status == 0:
@@ -350,16 +351,16 @@ def test_an_agents_file_that_is_saved_is_read_again_through_a_link(tmp_path):
 def test_a_text_is_no_collection_of_modules(place, trust):
     """Each part of a text is in it: `evilmod` was imported."""
     with pytest.raises(UserError, match=rf"^trust: '{trust}', expected a list$"):
-        movi.train(Config("dqn", "evilmod:X-v0", **SMALL), trust=trust)
+        momentum_rl.train(Config("dqn", "evilmod:X-v0", **SMALL), trust=trust)
     with pytest.raises(UserError, match=rf"trust: '{trust}', expected names of modules"):
         import_trusted("evilmod", trust, "env")
     assert not (place / "mark").exists()
-    assert movi.train(Config("dqn", "evilmod:X-v0", **SMALL), trust=["evilmod"]).step == 40
+    assert momentum_rl.train(Config("dqn", "evilmod:X-v0", **SMALL), trust=["evilmod"]).step == 40
 
 
 @pytest.mark.parametrize("out", ["s3:bucket", "s3://bucket/run", "gs://bucket/run"])
 def test_a_directory_that_is_called_as_a_cloud_is_a_directory(place, out):
     """tensorboardX takes such a path for a place at Amazon or Google, unless it is absolute."""
-    movi.train(Config("dqn", "CartPole-v1", **SMALL), out)
+    momentum_rl.train(Config("dqn", "CartPole-v1", **SMALL), out)
     (events,) = (place / out).glob("events.out.*")
     assert events.stat().st_size > 0

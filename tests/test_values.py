@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from movi.agents.method import huber
-from movi.errors import UserError
-from movi.values import NUMBER, Categorical, Quantile, described, kind_of
+from momentum_rl.agents.method import huber
+from momentum_rl.core.values import NUMBER, Categorical, Quantile, described, kind_of
+from momentum_rl.errors import UserError
 
 ATOMS = Categorical(-4.0, 4.0, 9)
 

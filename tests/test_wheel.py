@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-import movi
+import momentum_rl
 
 ROOT = Path(__file__).parents[1]
 PYTHONS = [sys.executable, "python3.13"]
@@ -36,7 +36,7 @@ def built(tmp_path_factory):
 
 def test_an_sdist_and_a_wheel_are_built_with_the_package_its_assets_and_nothing_else(built):
     files = sorted(file.name for file in built.iterdir())
-    version = movi.__version__
+    version = momentum_rl.__version__
     assert files == [f"momentum_rl-{version}-py3-none-any.whl", f"momentum_rl-{version}.tar.gz"]
     names = zipfile.ZipFile(built / files[0]).namelist()
     assert {name.split("/")[0] for name in names} == {
@@ -78,7 +78,7 @@ def test_the_wheel_alone_solves_tables_and_with_agents_trains(built, python, tmp
         command, "solve", "g.npz", "--scheme", "movi", cwd=tmp_path
     )
     script = (
-        "import sys, numpy as np, movi.targets as t\n"
+        "import sys, numpy as np, momentum_rl.core.targets as t\n"
         "rows = {'q': np.array([[8.0, 6.0]]), 'h': np.array([[1.0, 2.0]])}\n"
         "print(float(t.MOVI.target('q', rows, 0, 3.0, 0.5, rows)))\n"
         "print(sorted({'flax', 'optax', 'jax', 'gymnasium'} & set(sys.modules)))\n"

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from movi import load
-from movi.cli import main
-from movi.envs.make import make_environment
+from momentum_rl import load
+from momentum_rl.cli import main
+from momentum_rl.envs.make import make_environment
 
 REPOSITORY = Path(__file__).parents[1]
 ZOO = REPOSITORY / "zoo"

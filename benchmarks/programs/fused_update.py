@@ -11,12 +11,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from movi.runs.config import Config
-from movi.runs.presets import preset_fields
-from movi.spaces import ObservationSpace, Spaces
-from movi.training.build import configured_learner
-from movi.training.processors import prepare_fused
-from movi.transitions import Transition
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.presets import preset_fields
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.training.build import configured_learner
+from momentum_rl.training.processors import prepare_fused
+from momentum_rl.transitions import Transition
 
 prepare_fused(1)  # one thread, as the fused loop has it
 COUNT = 500

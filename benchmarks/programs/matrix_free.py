@@ -13,7 +13,7 @@ import time
 def main(side: str, discount: str, tolerance: str, sweeps: str) -> None:
     import jax.numpy as jnp
 
-    import movi
+    import momentum_rl
 
     n = int(side)
     moves = jnp.array([[-1, 0], [0, 1], [1, 0], [0, -1]])
@@ -33,7 +33,7 @@ def main(side: str, discount: str, tolerance: str, sweeps: str) -> None:
         there = jnp.stack([to(a), to(a + 3), to(a + 1)])
         return jnp.where(end, s, there), jnp.array([0.8, 0.1, 0.1]), jnp.where(end, 0.0, -1.0)
 
-    mdp = movi.FiniteMDP.from_function(n * n, 4, successors, float(discount), store=False)
+    mdp = momentum_rl.FiniteMDP.from_function(n * n, 4, successors, float(discount), store=False)
     began = time.perf_counter()
     found = mdp.solve(tolerance=float(tolerance), iterations=int(sweeps) or None)
     seconds = time.perf_counter() - began

@@ -1,4 +1,4 @@
-"""`movi.compare` on a file of Garnets: movi_compare.py FILE ITERATIONS AGAIN OUT."""
+"""`momentum_rl.compare` on a file of Garnets: movi_compare.py FILE ITERATIONS AGAIN OUT."""
 
 import sys
 
@@ -8,11 +8,11 @@ from stopwatch import measure, report
 def main(file: str, iterations: str, again: str, out: str) -> None:
     import numpy as np
 
-    import movi
+    import momentum_rl
 
     result, facts = measure(
-        lambda: movi.load_mdp(file),
-        lambda mdps: movi.compare(mdps, iterations=int(iterations)),
+        lambda: momentum_rl.load_mdp(file),
+        lambda mdps: momentum_rl.compare(mdps, iterations=int(iterations)),
         int(again),
     )
     np.savez(out, l1=result.l1, sup=result.sup)

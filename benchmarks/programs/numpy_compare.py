@@ -2,7 +2,7 @@
 
     numpy_compare.py FILE ITERATIONS AGAIN OUT
 
-FILE has M Garnets as `movi.save_mdp` writes them. Every iteration of every scheme samples a
+FILE has M Garnets as `momentum_rl.save_mdp` writes them. Every iteration of every scheme samples a
 successor for each (s, a) of each Garnet, updates the tables, and evaluates the greedy policies
 exactly, by one batched call of `np.linalg.solve`. NumPy only: nothing of movi is imported. The
 errors, [schemes, K, M], go to OUT.

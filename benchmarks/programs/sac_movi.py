@@ -5,15 +5,15 @@ import time
 
 import jax
 
-from movi.envs import make_gymnasium
-from movi.envs.gymnax_env import is_gymnax, make_gymnax
-from movi.replay import UniformReplay
-from movi.runs.config import Config
-from movi.runs.presets import preset_fields
-from movi.training.build import configured_learner
-from movi.training.fused_loop import FusedLoop
-from movi.training.host_loop import HostLoop
-from movi.training.processors import prepare_fused
+from momentum_rl.envs import make_gymnasium
+from momentum_rl.envs.gymnax_env import is_gymnax, make_gymnax
+from momentum_rl.replay import UniformReplay
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.presets import preset_fields
+from momentum_rl.training.build import configured_learner
+from momentum_rl.training.fused_loop import FusedLoop
+from momentum_rl.training.host_loop import HostLoop
+from momentum_rl.training.processors import prepare_fused
 
 task, warm, steps = sys.argv[1], *map(int, sys.argv[2:4])
 if task in ("host", "fused"):

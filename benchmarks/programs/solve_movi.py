@@ -1,6 +1,6 @@
 """movi on an MDP file: solve_movi.py METHOD FILE TOLERANCE AGAIN OUT; v* goes to OUT.
 
-METHOD is a scheme of `movi.solve`, "auto" for none, or "optimum".
+METHOD is a scheme of `momentum_rl.solve`, "auto" for none, or "optimum".
 """
 
 import sys
@@ -11,16 +11,16 @@ from stopwatch import measure, report
 def main(method: str, file: str, tolerance: str, again: str, out: str) -> None:
     import numpy as np
 
-    import movi
+    import momentum_rl
 
     def work(mdp):
         if method == "optimum":
-            return movi.optimum(mdp, tolerance=float(tolerance))
+            return momentum_rl.optimum(mdp, tolerance=float(tolerance))
         scheme = None if method == "auto" else method
-        return movi.solve(mdp, scheme, tolerance=float(tolerance))
+        return momentum_rl.solve(mdp, scheme, tolerance=float(tolerance))
 
-    result, facts = measure(lambda: movi.load_mdp(file), work, int(again))
-    np.save(out, movi.load_mdp(file).best(result.q))
+    result, facts = measure(lambda: momentum_rl.load_mdp(file), work, int(again))
+    np.save(out, momentum_rl.load_mdp(file).best(result.q))
     report(
         {
             **facts,

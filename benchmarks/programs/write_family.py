@@ -7,8 +7,8 @@ A maze has 30 % walls; an inventory counts in tens of money and is cheap to hold
 import math
 import sys
 
-import movi
-from movi.mdp.families import Inventory, Maze
+import momentum_rl
+from momentum_rl.mdp.families import Inventory, Maze
 
 file, name, count, gamma = sys.argv[1:]
 states, discount = int(count), float(gamma)
@@ -26,5 +26,5 @@ family = {
         discount=discount,
     ),
 }[name]
-movi.save_mdp(family.mdp(), file)
+momentum_rl.save_mdp(family.mdp(), file)
 print("{}")

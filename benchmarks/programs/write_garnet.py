@@ -2,12 +2,13 @@
 
 import sys
 
-import movi
+import momentum_rl
 
 file, *words, discount, count = sys.argv[1:]
 states, actions, branching = map(int, words)
 many = int(count) or None
-movi.save_mdp(
-    movi.garnet(states, actions, branching, discount=float(discount), seed=0, count=many), file
+momentum_rl.save_mdp(
+    momentum_rl.garnet(states, actions, branching, discount=float(discount), seed=0, count=many),
+    file,
 )
 print("{}")

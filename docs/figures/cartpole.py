@@ -12,11 +12,11 @@ from pathlib import Path
 
 import altair as alt
 
-from movi.runs.config import Config
-from movi.runs.files import read_config, read_metrics
-from movi.training.commands import default_directory
-from movi.training.train import train
-from movi.version import __version__
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_config, read_metrics
+from momentum_rl.training.commands import default_directory
+from momentum_rl.training.train import train
+from momentum_rl.version import __version__
 
 HERE = Path(__file__).parent
 ALGORITHMS = {"dqn": "DQN", "momentum-dqn": "Momentum-DQN"}

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import altair as alt
 
-from movi.reports.deep.references import read_reference
-from movi.runs.files import read_config, read_metrics
+from momentum_rl.report.deep.references import read_reference
+from momentum_rl.runs.files import read_config, read_metrics
 
 HERE = Path(__file__).parent
 ITERATION = 250_000

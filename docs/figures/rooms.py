@@ -1,4 +1,4 @@
-"""Draws docs/figures/rooms.svg: the rooms of src/movi, and which stands on which.
+"""Draws docs/figures/rooms.svg: the rooms of src/momentum_rl, and which stands on which.
 
 python docs/figures/rooms.py
 """

@@ -11,9 +11,9 @@ import numpy as np
 from fields import settings, table
 from links import ROOT
 
-from movi.agents.options import Averaging
-from movi.agents.registry import find, title_of
-from movi.runs.finding import Run, find_runs
+from momentum_rl.agents.options import Averaging
+from momentum_rl.agents.registry import find, title_of
+from momentum_rl.runs.finding import Run, find_runs
 
 METRICS = {
     "iteration": "The number of the row, from 0.",

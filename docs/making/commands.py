@@ -4,7 +4,7 @@ import inspect
 
 from fields import settings, table
 
-from movi.cli import COMMANDS, command
+from momentum_rl.cli import COMMANDS, command
 
 OPENING = """\
 # The command line

@@ -12,7 +12,7 @@ from mkdocs.structure.files import File, Files
 from mkdocs.structure.pages import Page
 from notebooks import executed, page_of
 
-from movi.agents.registry import names
+from momentum_rl.agents.registry import names
 
 WHERE_THERE = ("evidence.md",)
 """Pages of the navigation that a tree may lack."""

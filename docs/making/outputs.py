@@ -25,7 +25,7 @@ def run(command: str, directory: Path) -> str:
     if words[0] != "movi":
         raise ValueError(f"{command!r}, expected a command of movi")
     done = subprocess.run(
-        [sys.executable, "-m", "movi", *words[1:]],
+        [sys.executable, "-m", "momentum_rl", *words[1:]],
         cwd=directory,
         capture_output=True,
         text=True,

@@ -9,13 +9,13 @@
 import altair as alt
 import numpy as np
 
-import movi
-from movi.planning import scheme
-from movi.planning.traces import trace
+import momentum_rl
+from momentum_rl.planning import scheme
+from momentum_rl.planning.traces import trace
 
 alt.renderers.enable("svg")
-mdp = movi.garnet(10, 3, 3, discount=0.9, seed=3, count=1)
-best = movi.optimum(mdp[0])
+mdp = momentum_rl.garnet(10, 3, 3, discount=0.9, seed=3, count=1)
+best = momentum_rl.optimum(mdp[0])
 mdp, best.converged
 
 # %% [markdown]
@@ -115,7 +115,7 @@ round(float(ratio), 1)
 # $\|q_* - q_{\pi_k}\|_\infty$, what acting by $\pi_k$ costs in the worst case.
 
 # %%
-result = movi.compare(mdp, ["avi", "movi"], iterations=ITERATIONS, seed=0)
+result = momentum_rl.compare(mdp, ["avi", "movi"], iterations=ITERATIONS, seed=0)
 loss = dict(zip(("AVI", "MoVI"), result.sup[:, :, 0]))
 data = [row for name in loss for row in rows("loss", name, loss[name])]
 lines(data, "loss", "loss of the policy")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import jax.numpy as jnp
 import numpy as np
 
-import movi
+import momentum_rl
 
 
 def advantage_learning(alpha):
@@ -33,7 +33,7 @@ def advantage_learning(alpha):
         q = values["q"][0]
         return r + discount * v - alpha * (jnp.max(q) - q[a])
 
-    return movi.Algorithm(f"own-al-{alpha}", {"q": movi.Target(bootstrap, backup)})
+    return momentum_rl.Algorithm(f"own-al-{alpha}", {"q": momentum_rl.Target(bootstrap, backup)})
 
 
 # %% [markdown]
@@ -44,9 +44,9 @@ def advantage_learning(alpha):
 # $q - \max q = (Tq - \max Tq)/(1 - \alpha)$.
 
 # %%
-mdps = movi.garnet(30, 4, 4, discount=0.9, seed=0, count=20)
+mdps = momentum_rl.garnet(30, 4, 4, discount=0.9, seed=0, count=20)
 ALPHA = 0.5
-exact = movi.compare(mdps, ["avi", advantage_learning(ALPHA)], iterations=400, samples=0)
+exact = momentum_rl.compare(mdps, ["avi", advantage_learning(ALPHA)], iterations=400, samples=0)
 print("largest loss of the last policies:", exact.sup[:, -1].max(axis=-1))
 assert exact.sup[:, -1].max() < 1e-8
 
@@ -55,7 +55,7 @@ assert exact.sup[:, -1].max() < 1e-8
 # in a new target:
 
 # %%
-both = movi.compare(mdps, ["avi", advantage_learning(0.0)], iterations=100, seed=1)
+both = momentum_rl.compare(mdps, ["avi", advantage_learning(0.0)], iterations=100, seed=1)
 assert np.array_equal(both.sup[0], both.sup[1])
 "equal at every iteration"
 
@@ -64,7 +64,7 @@ assert np.array_equal(both.sup[0], both.sup[1])
 # momentum of value iteration:
 
 # %%
-sampled = movi.compare(mdps, ["avi", advantage_learning(ALPHA), "movi"], iterations=400)
+sampled = momentum_rl.compare(mdps, ["avi", advantage_learning(ALPHA), "movi"], iterations=400)
 for name, losses in zip(sampled.schemes, sampled.sup):
     print(f"{name:12} mean loss over the last 200 iterations {losses[200:].mean():.3f}")
 assert sampled.sup[1, 200:].mean() < sampled.sup[0, 200:].mean()
@@ -75,20 +75,20 @@ assert sampled.sup[1, 200:].mean() < sampled.sup[0, 200:].mean()
 
 # %%
 try:
-    movi.momentum(advantage_learning(ALPHA))
-except movi.UserError as error:
+    momentum_rl.momentum(advantage_learning(ALPHA))
+except momentum_rl.UserError as error:
     print(error)
 
 # %% [markdown]
 # ## On a network
 #
-# The same declaration trains a network. `movi.train` takes it in place of a registered algorithm:
+# The same declaration trains a network. `momentum_rl.train` takes it in place of a registered algorithm:
 
 # %%
-config = movi.Config(
+config = momentum_rl.Config(
     "own-al", "CartPole-v1", steps=6000, evaluation_episodes=5, iteration_steps=1000
 )
-result = movi.train(config, algorithm=advantage_learning(ALPHA))
+result = momentum_rl.train(config, algorithm=advantage_learning(ALPHA))
 print(result.status, "after", result.step, "steps")
 for row in result.metrics:
     print(f"step {row['step']:5}  score {row['score']:6.1f}  mean q {row['mean_q'] or 0:6.2f}")
@@ -105,7 +105,7 @@ for row in result.metrics:
 
 
 @dataclass(frozen=True)
-class AdvantageLearning(movi.Options):
+class AdvantageLearning(momentum_rl.Options):
     """Advantage learning."""
 
     title = "Advantage learning"
@@ -117,8 +117,8 @@ class AdvantageLearning(movi.Options):
         return advantage_learning(self.alpha)
 
 
-movi.register("own-advantage", AdvantageLearning)
-config = movi.Config("own-advantage", "CartPole-v1", options={"alpha": 0.2})
+momentum_rl.register("own-advantage", AdvantageLearning)
+config = momentum_rl.Config("own-advantage", "CartPole-v1", options={"alpha": 0.2})
 config.options
 
 # %% [markdown]

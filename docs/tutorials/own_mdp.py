@@ -18,8 +18,8 @@
 # %%
 import numpy as np
 
-import movi
-from movi.mdp import families, simulate
+import momentum_rl
+from momentum_rl.mdp import families, simulate
 
 LEVELS = ["new", "good", "fair", "poor", "broken"]
 ACTIONS = ["run", "repair", "replace"]
@@ -37,7 +37,7 @@ for s in range(S):
 rewards = np.stack([earned, np.full(S, -2.5), np.full(S, -8.0)], axis=1)  # r(s, a)
 rewards[S - 1, 1] = -np.inf  # a reward of −inf: the state does not have this action
 
-mdp = movi.FiniteMDP.from_dense(
+mdp = momentum_rl.FiniteMDP.from_dense(
     kernel, rewards, 0.97, axes="SA", state_names=LEVELS, action_names=ACTIONS
 )
 mdp
@@ -49,15 +49,15 @@ mdp
 wrong = kernel.copy()
 wrong[2, 0, 2] = 0.5
 try:
-    movi.FiniteMDP.from_dense(wrong, rewards, 0.97, axes="SA")
-except movi.UserError as error:
+    momentum_rl.FiniteMDP.from_dense(wrong, rewards, 0.97, axes="SA")
+except momentum_rl.UserError as error:
     print(error)
 
 # %% [markdown]
 # ## Solve it
 
 # %%
-solution = movi.solve(mdp)
+solution = momentum_rl.solve(mdp)
 solution
 
 # %%
@@ -110,24 +110,24 @@ print(f"the value says {rollouts.expected:.2f}")
 # computed exactly.
 
 # %%
-full = movi.FiniteMDP.from_dense(
+full = momentum_rl.FiniteMDP.from_dense(
     kernel, np.where(np.isinf(rewards), -50.0, rewards), 0.97, axes="SA"
 )
-best = movi.optimum(full)
+best = momentum_rl.optimum(full)
 for name in ("avi", "movi"):
-    sampled = movi.solve(full, name, sampled=True, iterations=3000, seed=1)
-    lost = np.abs(best.q - movi.policy_values(full, sampled.policy)).max()
+    sampled = momentum_rl.solve(full, name, sampled=True, iterations=3000, seed=1)
+    lost = np.abs(best.q - momentum_rl.policy_values(full, sampled.policy)).max()
     print(f"{name:5} policy {[ACTIONS[a] for a in sampled.policy]}, loses at most {lost:.3f}")
 
 # %% [markdown]
 # ## Larger problems
 #
-# Nothing changes for larger problems: `movi.solve` looks at the problem and chooses a method that suits it. Save
+# Nothing changes for larger problems: `momentum_rl.solve` looks at the problem and chooses a method that suits it. Save
 # the MDP and solve it from the command line: [Choose a solver](../solving.md).
 
 # %%
 maze = families.Maze(size=40, discount=0.999).mdp()
-answer = movi.solve(maze)
+answer = momentum_rl.solve(maze)
 assert answer.converged
 print(answer)
 print("chosen because:", answer.why)

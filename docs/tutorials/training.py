@@ -114,7 +114,7 @@ thin + mean
 # `movi report` uses:
 
 # %%
-from movi.reports.statistics import compare  # noqa: E402
+from momentum_rl.report.statistics import compare  # noqa: E402
 
 
 def areas(algorithm):

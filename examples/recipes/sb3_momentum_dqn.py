@@ -20,8 +20,8 @@ from stable_baselines3.common.utils import polyak_update
 from stable_baselines3.dqn.policies import DQNPolicy
 from torch.nn import functional as F
 
-from movi.schedules import RateUpdates
-from movi.targets import MOVI
+from momentum_rl.core.schedules import RateUpdates
+from momentum_rl.core.targets import MOVI
 
 
 class MomentumPolicy(DQNPolicy):

@@ -9,9 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from movi.agents.agent import Agent
-from movi.errors import UserError
-from movi.spaces import ObservationSpace, Spaces
+from momentum_rl.agents.agent import Agent
+from momentum_rl.errors import UserError
+from momentum_rl.spaces import ObservationSpace, Spaces
 
 FLOATS = ObservationSpace((2,), "float32")
 PIXELS = ObservationSpace((2,), "uint8")

@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from movi.agents.convolution import SlicedConv, StridedConv
-from movi.agents.networks import NetworkSpec, make_network
-from movi.agents.products import dot_general, times_weights
-from movi.spaces import ObservationSpace, Spaces
+from momentum_rl.agents.convolution import SlicedConv, StridedConv
+from momentum_rl.agents.networks import NetworkSpec, make_network
+from momentum_rl.agents.products import dot_general, times_weights
+from momentum_rl.spaces import ObservationSpace, Spaces
 
 IMAGES = jnp.asarray(np.random.default_rng(1).normal(size=(3, 21, 21, 5)), jnp.float32)
 X = jnp.asarray(np.random.default_rng(0).normal(size=(5, 10, 10, 4)), jnp.float32)

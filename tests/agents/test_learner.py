@@ -12,12 +12,12 @@ import rlax
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from movi.agents import compiled, make_learner, make_optimiser, options_of, regression
-from movi.agents.networks import MLP, ActionValues
-from movi.errors import UserError
-from movi.schedules import Constant, Heuristic, Mean, RateUpdates
-from movi.spaces import ObservationSpace, Spaces
-from movi.transitions import Transition
+from momentum_rl.agents import compiled, make_learner, make_optimiser, options_of, regression
+from momentum_rl.agents.networks import MLP, ActionValues
+from momentum_rl.core.schedules import Constant, Heuristic, Mean, RateUpdates
+from momentum_rl.errors import UserError
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.transitions import Transition
 
 SPACE = ObservationSpace((3,), "float32")
 ACTIONS = 4
@@ -220,7 +220,7 @@ def test_the_loss_is_a_mean_over_the_batch_so_repeating_the_batch_changes_nothin
 
 
 def test_hubers_gradient_is_clipped_at_one():
-    from movi.agents.method import huber, squared
+    from momentum_rl.agents.method import huber, squared
 
     errors = jnp.array([-5.0, -1.0, -0.5, 0.0, 0.5, 1.0, 5.0])
     np.testing.assert_allclose(jax.vmap(jax.grad(huber))(errors), np.clip(errors, -1, 1))

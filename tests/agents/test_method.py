@@ -9,16 +9,16 @@ import numpy as np
 import optax
 import pytest
 
-from movi.agents import Method, make_learner, options_of, regression
-from movi.agents.learner import fingerprint
-from movi.agents.method import Following, Networks, targets_of
-from movi.agents.networks import MLP, ActionValues, NetworkSpec
-from movi.errors import UserError
-from movi.schedules import Constant
-from movi.spaces import ObservationSpace, Spaces
-from movi.targets import AVI, Algorithm
-from movi.transitions import Transition
-from movi.values import Categorical
+from momentum_rl.agents import Method, make_learner, options_of, regression
+from momentum_rl.agents.learner import fingerprint
+from momentum_rl.agents.method import Following, Networks, targets_of
+from momentum_rl.agents.networks import MLP, ActionValues, NetworkSpec
+from momentum_rl.core.schedules import Constant
+from momentum_rl.core.targets import AVI, Algorithm
+from momentum_rl.core.values import Categorical
+from momentum_rl.errors import UserError
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.transitions import Transition
 
 SPACE = ObservationSpace((3,), "float32")
 SPACES = Spaces(SPACE, 2)

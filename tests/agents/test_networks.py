@@ -3,10 +3,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from movi.agents import NetworkSpec, choose_network, make_network
-from movi.agents.networks import encode
-from movi.errors import UserError
-from movi.spaces import ObservationSpace, Spaces
+from momentum_rl.agents import NetworkSpec, choose_network, make_network
+from momentum_rl.agents.networks import encode
+from momentum_rl.errors import UserError
+from momentum_rl.spaces import ObservationSpace, Spaces
 
 
 def count(params):

@@ -7,14 +7,14 @@ import numpy as np
 import onnxruntime
 import pytest
 
-from movi.agents.agent import Agent, Named, load, save
-from movi.agents.networks import NetworkSpec, make_network
-from movi.agents.onnx_file import encoded_onnx, save_onnx
-from movi.agents.registry import options_of
-from movi.cli import main
-from movi.errors import UserError
-from movi.spaces import Box, ObservationSpace, Spaces
-from movi.values import NUMBER, Categorical, Quantile
+from momentum_rl.agents.agent import Agent, Named, load, save
+from momentum_rl.agents.networks import NetworkSpec, make_network
+from momentum_rl.agents.onnx_file import encoded_onnx, save_onnx
+from momentum_rl.agents.registry import options_of
+from momentum_rl.cli import main
+from momentum_rl.core.values import NUMBER, Categorical, Quantile
+from momentum_rl.errors import UserError
+from momentum_rl.spaces import Box, ObservationSpace, Spaces
 
 N = 1_000
 KINDS = {"number": NUMBER, "categorical": Categorical(-3.0, 5.0, 11), "quantile": Quantile(9)}

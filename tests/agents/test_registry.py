@@ -6,12 +6,12 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from movi import cli
-from movi.agents import algorithms, registry
-from movi.agents.registry import find, known, names, options_of, register, title_of
-from movi.errors import UserError
-from movi.runs.config import Config
-from movi.targets import AVI, Algorithm, Target, greedy_value, momentum
+from momentum_rl import cli
+from momentum_rl.agents import algorithms, registry
+from momentum_rl.agents.registry import find, known, names, options_of, register, title_of
+from momentum_rl.core.targets import AVI, Algorithm, Target, greedy_value, momentum
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import Config
 
 
 def half(values, a, r, discount, v, beta):
@@ -119,8 +119,8 @@ def test_only_algorithms_can_be_registered(thing):
 
 
 def test_an_installed_package_adds_algorithms_by_entry_points(monkeypatch):
-    point = EntryPoint("half", "tests.agents.test_registry:HALF", "movi.algorithms")
-    broken = EntryPoint("broken", "tests.agents.nowhere:HALF", "movi.algorithms")
+    point = EntryPoint("half", "tests.agents.test_registry:HALF", "momentum_rl.algorithms")
+    broken = EntryPoint("broken", "tests.agents.nowhere:HALF", "momentum_rl.algorithms")
     monkeypatch.setattr(registry, "_installed", lambda: {"half": point, "broken": broken})
     assert names()[-2:] == ["half", "broken"]
     assert find("half").title == "half"
@@ -129,9 +129,9 @@ def test_an_installed_package_adds_algorithms_by_entry_points(monkeypatch):
 
 
 MODULE = """
-import movi
-from movi.targets import AVI
-OWN = movi.momentum(AVI, "own")
+import momentum_rl
+from momentum_rl.core.targets import AVI
+OWN = momentum_rl.momentum(AVI, "own")
 print("imported")
 """
 
@@ -270,7 +270,7 @@ class Bare(algorithms.Options):
     [
         (lambda: register("needy", Needy), "Needy.weight has no default"),
         (lambda: register("typo", Typo), r"Typo has no algorithm\(\)"),
-        (lambda: register("bare", Bare), "Bare, expected a dataclass of movi.Options"),
+        (lambda: register("bare", Bare), "Bare, expected a dataclass of momentum_rl.Options"),
         (lambda: register("", AVI), "algorithm: '', expected a name"),
         (lambda: Config(["dqn"], "x"), r"algorithm: \['dqn'\], expected a text"),
         (lambda: Config("dqn", "x", options=3), "options: 3, expected the options of dqn"),

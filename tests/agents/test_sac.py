@@ -9,15 +9,15 @@ import optax
 import pytest
 from scipy import integrate, stats
 
-from movi.agents import make_learner, options_of
-from movi.agents.learner import networks_of
-from movi.agents.method import Context
-from movi.agents.networks import NetworkSpec
-from movi.agents.sac import Gaussian
-from movi.errors import UserError
-from movi.schedules import Constant
-from movi.spaces import Box, ObservationSpace, Spaces
-from movi.transitions import Transition
+from momentum_rl.agents import make_learner, options_of
+from momentum_rl.agents.learner import networks_of
+from momentum_rl.agents.method import Context
+from momentum_rl.agents.networks import NetworkSpec
+from momentum_rl.agents.sac import Gaussian
+from momentum_rl.core.schedules import Constant
+from momentum_rl.errors import UserError
+from momentum_rl.spaces import Box, ObservationSpace, Spaces
+from momentum_rl.transitions import Transition
 
 SPACES = Spaces(ObservationSpace((3,), "float32"), Box((-2.0, 0.0), (2.0, 1.0), (2,)))
 SPEC = NetworkSpec("mlp", (5, 4))

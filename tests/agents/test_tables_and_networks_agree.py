@@ -1,4 +1,4 @@
-"""With a one-hot linear network the learner is the tabular sampled scheme of ``movi.planning``.
+"""With a one-hot linear network the learner is the tabular sampled scheme of ``planning``.
 
 Every (s, a) is in the (shared) minibatch once; the loss is the mean of B squared errors, so plain
 gradient descent with rate B/2 moves every entry onto its target: a unit rate per entry. One
@@ -12,14 +12,14 @@ import numpy as np
 import optax
 import pytest
 
-import movi
-from movi.agents import make_learner, options_of, regression
-from movi.agents.registry import names
-from movi.mdp.operators import on_device
-from movi.planning.engine import Scheme, from_samples, iterate, start
-from movi.schedules import Mean
-from movi.spaces import ObservationSpace, Spaces
-from movi.transitions import Transition
+import momentum_rl
+from momentum_rl.agents import make_learner, options_of, regression
+from momentum_rl.agents.registry import names
+from momentum_rl.core.schedules import Mean
+from momentum_rl.mdp.operators import on_device
+from momentum_rl.planning.engine import Scheme, from_samples, iterate, start
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.transitions import Transition
 
 STATES, ACTIONS, GAMMA, ITERATIONS = 30, 4, 0.9, 60
 CASES = [
@@ -47,8 +47,8 @@ class OneHotLinear(nn.Module):
 
 def samples(scale=1.0):
     """One s' per (s, a) and iteration, [K, S, A], of a Garnet with rewards of this scale."""
-    mdp = movi.garnet(STATES, ACTIONS, 4, discount=GAMMA, seed=1)
-    mdp = movi.FiniteMDP(mdp.successors, mdp.probabilities, scale * mdp.rewards, GAMMA)
+    mdp = momentum_rl.garnet(STATES, ACTIONS, 4, discount=GAMMA, seed=1)
+    mdp = momentum_rl.FiniteMDP(mdp.successors, mdp.probabilities, scale * mdp.rewards, GAMMA)
     rng = np.random.default_rng(1)
     u = rng.random((ITERATIONS, STATES, ACTIONS, 1))
     index = (u > np.cumsum(mdp.probabilities, axis=-1)[None, ..., :-1]).sum(-1)

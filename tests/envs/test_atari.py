@@ -8,17 +8,17 @@ import pytest
 
 ale_py = pytest.importorskip("ale_py")
 
-from movi.envs import make_atari, make_environment  # noqa: E402
-from movi.envs.atari import (  # noqa: E402
+from momentum_rl.envs import make_atari, make_environment  # noqa: E402
+from momentum_rl.envs.atari import (  # noqa: E402
     EPISODE_STEPS,
     AtariScreen,
     emulator_seeds,
     is_atari,
     vector_env,
 )
-from movi.errors import UserError  # noqa: E402
-from movi.games import GAMES  # noqa: E402
-from movi.spaces import ObservationSpace, Spaces  # noqa: E402
+from momentum_rl.errors import UserError  # noqa: E402
+from momentum_rl.plumbing.games import GAMES  # noqa: E402
+from momentum_rl.spaces import ObservationSpace, Spaces  # noqa: E402
 
 CERTAIN = {"repeat_action_probability": 0.0}
 gym.register_envs(ale_py)

@@ -7,10 +7,10 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from movi.envs import GymnasiumVector, make_gymnasium
-from movi.envs.gym_vector import spaces_of
-from movi.errors import UserError
-from movi.spaces import Box, ObservationSpace, Spaces
+from momentum_rl.envs import GymnasiumVector, make_gymnasium
+from momentum_rl.envs.gym_vector import spaces_of
+from momentum_rl.errors import UserError
+from momentum_rl.spaces import Box, ObservationSpace, Spaces
 from tests.training.diagnostics import MODES, Scripted, scripted
 
 

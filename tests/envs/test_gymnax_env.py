@@ -5,11 +5,11 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from movi.envs import HostedEnvironment, JaxEnvironment, JaxOutcome, make_environment
-from movi.envs.gymnax_env import MINATAR, make_gymnax, sticky
-from movi.envs.jax_env import env_keys, reset_all, step_all, step_keys
-from movi.errors import UserError
-from movi.spaces import ObservationSpace, Spaces
+from momentum_rl.envs import HostedEnvironment, JaxEnvironment, JaxOutcome, make_environment
+from momentum_rl.envs.gymnax_env import MINATAR, make_gymnax, sticky
+from momentum_rl.envs.jax_env import env_keys, reset_all, step_all, step_keys
+from momentum_rl.errors import UserError
+from momentum_rl.spaces import ObservationSpace, Spaces
 
 CHANNELS = {"Asterix": 4, "Breakout": 4, "Freeway": 7, "Seaquest": 10, "SpaceInvaders": 6}
 

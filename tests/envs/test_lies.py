@@ -12,14 +12,14 @@ import numpy as np
 import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from movi.envs.gym_vector import GymnasiumVector
-from movi.envs.interface import Outcome
-from movi.envs.jax_env import JaxEnvironment, JaxOutcome
-from movi.errors import UserError
-from movi.runs.config import Config
-from movi.spaces import ObservationSpace, Spaces
-from movi.training.loop import Watcher
-from movi.training.train import train, train_seeds
+from momentum_rl.envs.gym_vector import GymnasiumVector
+from momentum_rl.envs.interface import Outcome
+from momentum_rl.envs.jax_env import JaxEnvironment, JaxOutcome
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import Config
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.training.loop import Watcher
+from momentum_rl.training.train import train, train_seeds
 
 AT = 47  # the step of the lie, in mid-episode
 LENGTH = 10

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
-from movi.envs.gym_vector import spaces_of
-from movi.envs.gymnax_env import make_gymnax
-from movi.envs.jax_env import HostedEnvironment
-from movi.envs.make import make_visible
-from movi.envs.minatar_screen import CELL, palette, picture
-from movi.errors import UserError
+from momentum_rl.envs.gym_vector import spaces_of
+from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.envs.jax_env import HostedEnvironment
+from momentum_rl.envs.make import make_visible
+from momentum_rl.envs.minatar_screen import CELL, palette, picture
+from momentum_rl.errors import UserError
 
 
 @pytest.mark.parametrize("channels", [4, 6, 7, 10])  # of Breakout and Asterix up to Seaquest

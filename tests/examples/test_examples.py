@@ -7,11 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from movi import cli
-from movi.agents import registry
-from movi.runs.config import Config
-from movi.runs.files import read_config
-from movi.training.train import train
+from momentum_rl import cli
+from momentum_rl.agents import registry
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_config
+from momentum_rl.training.train import train
 from tests.training.diagnostics import DIAGNOSTICS, vector
 from tests.training.jax_diagnostics import JAX_DIAGNOSTICS
 from tests.training.test_diagnostics import SETTINGS

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import quantecon
 
-from movi.cli import main
-from movi.mdp import (
+from momentum_rl.cli import main
+from momentum_rl.mdp import (
     FiniteMDP,
     finite_horizon,
     garnet,
@@ -15,8 +15,8 @@ from movi.mdp import (
     simulate,
     total_reward,
 )
-from movi.mdp.families import Inventory, Maze
-from movi.planning import solve
+from momentum_rl.mdp.families import Inventory, Maze
+from momentum_rl.planning import solve
 from tests.oracles import random_mdp, refusal
 from tests.slowly_mixing import corridor
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import quantecon
 
-from movi.mdp import optimum
-from movi.mdp.families import (
+from momentum_rl.mdp import optimum
+from momentum_rl.mdp.families import (
     FAMILIES,
     Epidemic,
     Forest,
@@ -17,7 +17,7 @@ from movi.mdp.families import (
     Queue,
     Replacement,
 )
-from movi.planning import solve
+from momentum_rl.planning import solve
 from tests.oracles import refusal
 
 

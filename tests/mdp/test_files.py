@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.errors import UserError
-from movi.mdp import FiniteMDP, garnet, load_mdp, save_mdp
+from momentum_rl.errors import UserError
+from momentum_rl.mdp import FiniteMDP, garnet, load_mdp, save_mdp
 from tests.oracles import mdp_arrays, refusal
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")

@@ -4,10 +4,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import movi.mdp.functions
-from movi.mdp import FiniteMDP, finite_horizon, garnet, optimum, save_mdp
-from movi.mdp.families import Maze
-from movi.planning import solve
+import momentum_rl.mdp.functions
+from momentum_rl.mdp import FiniteMDP, finite_horizon, garnet, optimum, save_mdp
+from momentum_rl.mdp.families import Maze
+from momentum_rl.planning import solve
 from tests.oracles import refusal
 
 SIZE = 9
@@ -33,7 +33,9 @@ def table(mdp):
 
 
 def test_a_function_that_is_stored_is_the_mdp_it_describes(monkeypatch):
-    monkeypatch.setattr(movi.mdp.functions, "_CHUNK", 100)  # several chunks, the last one short
+    monkeypatch.setattr(
+        momentum_rl.mdp.functions, "_CHUNK", 100
+    )  # several chunks, the last one short
     mdp = FiniteMDP.from_function(SIZE**2, 4, maze, 0.95)
     expected = Maze(size=SIZE, walls=0, discount=0.95).mdp()
     np.testing.assert_array_equal(mdp.dense(), expected.dense())
@@ -45,8 +47,10 @@ def test_a_function_that_is_stored_is_the_mdp_it_describes(monkeypatch):
 
 @pytest.mark.parametrize("vectorised", [False, True])
 def test_without_storage_the_values_are_the_same_and_proven(monkeypatch, vectorised):
-    monkeypatch.setattr(movi.mdp.functions, "_CHUNK", 100)
-    monkeypatch.setattr(movi.mdp.functions, "_BLOCK", 30)  # three blocks, the last one shared
+    monkeypatch.setattr(momentum_rl.mdp.functions, "_CHUNK", 100)
+    monkeypatch.setattr(
+        momentum_rl.mdp.functions, "_BLOCK", 30
+    )  # three blocks, the last one shared
     stored = Maze(size=SIZE, walls=0, discount=0.9).mdp()
     function = table(stored) if vectorised else maze
     free = FiniteMDP.from_function(SIZE**2, 4, function, 0.9, store=False, vectorised=vectorised)
@@ -131,7 +135,7 @@ def test_a_successor_beyond_int32_does_not_come_back_as_a_state():
 
 
 def test_a_function_has_as_many_successors_everywhere(monkeypatch):
-    monkeypatch.setattr(movi.mdp.functions, "_CHUNK", 20)
+    monkeypatch.setattr(momentum_rl.mdp.functions, "_CHUNK", 20)
 
     def grows(s, a):
         many = 1 + int(s[0] >= 10)

@@ -6,12 +6,12 @@ import jax
 import numpy as np
 import pytest
 
-import movi
-from movi.errors import ToleranceMissed, UserError
-from movi.mdp import FiniteMDP, occupancy, policy_values, total_reward
-from movi.mdp.expectation import expectation
-from movi.mdp.regularised import stochastic_policy_value
-from movi.planning import rounding_floor, solve
+import momentum_rl
+from momentum_rl.errors import ToleranceMissed, UserError
+from momentum_rl.mdp import FiniteMDP, occupancy, policy_values, total_reward
+from momentum_rl.mdp.expectation import expectation
+from momentum_rl.mdp.regularised import stochastic_policy_value
+from momentum_rl.planning import rounding_floor, solve
 
 # Rewards that cancel ----------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class Valued:
 
 
 def by_optimum(mdp):
-    found = movi.optimum(mdp)
+    found = momentum_rl.optimum(mdp)
     return Valued(found.q.max(-1).reshape(-1), found.bound.max())
 
 
@@ -178,7 +178,7 @@ def test_an_occupancy_of_rows_that_were_normalised_says_so():
 
 @pytest.mark.parametrize(("shape", "discount"), [((30, 4, 4), 0.99), ((200, 3, 50), 0.999)])
 def test_ordinary_certificates_are_as_near_as_before(shape, discount):
-    found = solve(movi.garnet(*shape, discount=discount, seed=1))
+    found = solve(momentum_rl.garnet(*shape, discount=discount, seed=1))
     assert found.converged
     size = float(np.abs(found.q).max())
     unit = 2 * ((shape[2] + 3) * 2.0**-53 + (shape[2] + 4) * 2.0**-52)  # of rounding alone

@@ -2,7 +2,7 @@ import gymnasium
 import numpy as np
 import pytest
 
-from movi.mdp import FiniteMDP, optimum
+from momentum_rl.mdp import FiniteMDP, optimum
 from tests.oracles import refusal
 
 # Names without a version mean the newest that is installed, with a warning.

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import quantecon
 
-import movi.mdp.evaluation as evaluation
-import movi.mdp.methods as methods
-from movi.mdp import FiniteMDP, garnet, optimum
-from movi.mdp.certificates import Aim
-from movi.mdp.families import Inventory, Maze
-from movi.planning import solve
+import momentum_rl.mdp.evaluation as evaluation
+import momentum_rl.mdp.methods as methods
+from momentum_rl.mdp import FiniteMDP, garnet, optimum
+from momentum_rl.mdp.certificates import Aim
+from momentum_rl.mdp.families import Inventory, Maze
+from momentum_rl.planning import solve
 from tests.oracles import optimal_q, random_mdp, refusal
 from tests.slowly_mixing import corridor, grid, nearly_decomposable, optimal, policy_matrix
 

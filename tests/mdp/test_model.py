@@ -8,9 +8,9 @@ import scipy.sparse as sparse
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.errors import UserError
-from movi.mdp import FiniteMDP, garnet
-from movi.mdp.model import aligned
+from momentum_rl.errors import UserError
+from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.mdp.model import aligned
 from tests.oracles import dense_kernel, mdp_arrays, random_mdp, refusal
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")

@@ -6,8 +6,16 @@ import pytest
 import quantecon
 import scipy.sparse as sparse
 
-from movi.mdp import FiniteMDP, load_mdp, occupancy, optimum, policy_values, resolvent, save_mdp
-from movi.planning import compare, policy_value, solve
+from momentum_rl.mdp import (
+    FiniteMDP,
+    load_mdp,
+    occupancy,
+    optimum,
+    policy_values,
+    resolvent,
+    save_mdp,
+)
+from momentum_rl.planning import compare, policy_value, solve
 from tests.oracles import random_mdp, refusal
 
 COUNTS = (3, 1, 4, 2, 4, 1, 2)
@@ -128,9 +136,9 @@ def test_values_of_policies_and_occupancies_are_those_of_dense_systems():
 
 
 def test_large_policies_are_evaluated_by_sweeps_over_the_rows_they_follow(monkeypatch):
-    import movi.mdp.exact
+    import momentum_rl.mdp.exact
 
-    monkeypatch.setattr(movi.mdp.exact, "DIRECT", 0)
+    monkeypatch.setattr(momentum_rl.mdp.exact, "DIRECT", 0)
     test_values_of_policies_and_occupancies_are_those_of_dense_systems()
 
 
@@ -331,9 +339,9 @@ def test_a_policy_with_an_action_that_a_state_does_not_have_is_refused():
 
 
 def test_what_is_proven_over_all_actions_is_refused_where_some_are_missing():
-    from movi.planning.assumption import assumption_check
-    from movi.planning.schemes import scheme
-    from movi.planning.traces import trace
+    from momentum_rl.planning.assumption import assumption_check
+    from momentum_rl.planning.schemes import scheme
+    from momentum_rl.planning.traces import trace
 
     mdps = ragged(0).as_batch()
     line = "mdps: states without some of the actions, expected all of them"

@@ -3,16 +3,16 @@
 import numpy as np
 import pytest
 
-import movi.mdp.regularised
-import movi.planning.losses
-from movi.mdp import FiniteMDP, garnet, optimum, policy_values
-from movi.mdp.regularised import (
+import momentum_rl.mdp.regularised
+import momentum_rl.planning.losses
+from momentum_rl.mdp import FiniteMDP, garnet, optimum, policy_values
+from momentum_rl.mdp.regularised import (
     entropy_bias,
     following,
     regularised_optimum,
     stochastic_policy_value,
 )
-from movi.planning.losses import policy_losses, stochastic_losses
+from momentum_rl.planning.losses import policy_losses, stochastic_losses
 from tests.oracles import dense_kernel, random_mdp, refusal
 
 
@@ -54,7 +54,7 @@ def test_with_one_state_the_optimum_is_a_logarithm():
 @pytest.mark.parametrize("tau", [1e-4, 0.1, 5.0])
 def test_the_optimum_is_that_of_soft_value_iteration_within_its_bound(tau, large, monkeypatch):
     if large:
-        monkeypatch.setattr(movi.mdp.regularised, "DIRECT", 1)
+        monkeypatch.setattr(momentum_rl.mdp.regularised, "DIRECT", 1)
     for seed, gamma in ((0, 0.9), (1, 0.3), (2, 0.97)):
         mdp = random_mdp(seed, 7, 3, 3, gamma)
         found = regularised_optimum(mdp, tau)
@@ -109,7 +109,7 @@ def test_a_deterministic_policy_may_be_written_as_probabilities():
 @pytest.mark.parametrize("tau", [0.0, 0.2])
 def test_the_loss_of_a_stochastic_policy_is_the_difference_of_two_values(tau, large, monkeypatch):
     if large:
-        monkeypatch.setattr(movi.planning.losses, "DIRECT", 1)
+        monkeypatch.setattr(momentum_rl.planning.losses, "DIRECT", 1)
     mdp = random_mdp(6, 6, 3, 3)
     best = regularised_optimum(mdp, tau).q
     policies = np.stack([random_policy(mdp, seed) for seed in range(3)])

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from movi.mdp import FiniteMDP, garnet
-from movi.mdp.operators import on_device
-from movi.planning.assumption import AssumptionCheck, assumption_check, policies_fixed
-from movi.planning.engine import member_keys, sample, thresholds
-from movi.planning.schemes import scheme
-from movi.planning.traces import trace
+from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.mdp.operators import on_device
+from momentum_rl.planning.assumption import AssumptionCheck, assumption_check, policies_fixed
+from momentum_rl.planning.engine import member_keys, sample, thresholds
+from momentum_rl.planning.schemes import scheme
+from momentum_rl.planning.traces import trace
 from tests.oracles import pair_kernel, random_mdp, refusal
 
 LENGTHS = (0, 1, 2, 4)

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import movi.planning.bounds as bounds_module
-from movi.mdp import FiniteMDP, garnet, occupancy, optimum, weighted_norm
-from movi.planning.bounds import (
+import momentum_rl.planning.bounds as bounds_module
+from momentum_rl.core.schedules import Constant
+from momentum_rl.mdp import FiniteMDP, garnet, occupancy, optimum, weighted_norm
+from momentum_rl.planning.bounds import (
     approximate_value_iteration,
     concentrability,
     concentrability_bound,
@@ -20,10 +21,9 @@ from movi.planning.bounds import (
     supremum,
     theorem_1,
 )
-from movi.planning.ledger import losses_and_bounds
-from movi.planning.schemes import scheme
-from movi.planning.traces import Trace, WeightedNorms, trace, weighted_error_norms
-from movi.schedules import Constant
+from momentum_rl.planning.ledger import losses_and_bounds
+from momentum_rl.planning.schemes import scheme
+from momentum_rl.planning.traces import Trace, WeightedNorms, trace, weighted_error_norms
 from tests.oracles import dense_kernel, optimal_q, pair_kernel, policy_q, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")
@@ -558,7 +558,7 @@ def test_the_ledger_counts_the_mdps_on_which_a_bound_fails(monkeypatch):
     mdps = garnet(5, 3, 2, seed=3, count=4, discount=0.8)
     wrong = np.full((20, 4), 1e6)
     wrong[:, 2] = -1.0
-    monkeypatch.setattr("movi.planning.ledger.approximate_value_iteration", lambda *_: wrong)
+    monkeypatch.setattr("momentum_rl.planning.ledger.approximate_value_iteration", lambda *_: wrong)
     columns = losses_and_bounds(mdps, 20, seed=6)
     assert (columns["avi_bound"] > columns["avi_loss_sup"]).all()
     assert (columns["avi_bound_holds"] == 0.75).all()

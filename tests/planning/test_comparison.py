@@ -4,12 +4,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import movi.planning.comparison
-from movi.mdp import FiniteMDP, garnet, optimum
-from movi.planning import compare
-from movi.planning.runs import run
-from movi.planning.schemes import scheme
-from movi.schedules import Constant, Mean
+import momentum_rl.planning.comparison
+from momentum_rl.core.schedules import Constant, Mean
+from momentum_rl.mdp import FiniteMDP, garnet, optimum
+from momentum_rl.planning import compare
+from momentum_rl.planning.runs import run
+from momentum_rl.planning.schemes import scheme
 from tests.oracles import optimal_q, policy_q, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")
@@ -86,7 +86,7 @@ def test_chunks_and_company_do_not_change_a_comparison(mdps):
 
 def test_a_comparison_larger_than_its_memory_is_cut_into_chunks(mdps, monkeypatch):
     whole = compare(mdps, iterations=40)
-    monkeypatch.setattr(movi.planning.comparison, "_ROWS", 4 * 4 * 8 * 25)
+    monkeypatch.setattr(momentum_rl.planning.comparison, "_ROWS", 4 * 4 * 8 * 25)
     np.testing.assert_allclose(compare(mdps, iterations=40).l1, whole.l1, rtol=0, atol=1e-12)
 
 

@@ -4,9 +4,11 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from movi.mdp import FiniteMDP, garnet
-from movi.mdp.operators import on_device
-from movi.planning.engine import (
+from momentum_rl.core.schedules import Constant
+from momentum_rl.core.targets import SCHEMES, speedy_q_learning
+from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.mdp.operators import on_device
+from momentum_rl.planning.engine import (
     Scheme,
     exactly,
     from_samples,
@@ -17,9 +19,7 @@ from movi.planning.engine import (
     start,
     thresholds,
 )
-from movi.planning.schemes import scheme
-from movi.schedules import Constant
-from movi.targets import SCHEMES, speedy_q_learning
+from momentum_rl.planning.schemes import scheme
 from tests.oracles import dense_kernel, random_mdp
 
 NAMES = ("avi", "movi", "sql", "dpp")

@@ -8,15 +8,15 @@ from importlib.metadata import version
 import numpy as np
 import pytest
 
-import movi
-from movi.cli import parse
-from movi.errors import UserError
-from movi.mdp import FiniteMDP, garnet, policy_values
-from movi.planning import compare
-from movi.planning.assumption import assumption_check
-from movi.planning.experiments import Assumption, Bounds, Compare
-from movi.planning.ledger import losses_and_bounds
-from movi.results import command_line, write_table
+import momentum_rl
+from momentum_rl.cli import parse
+from momentum_rl.errors import UserError
+from momentum_rl.mdp import FiniteMDP, garnet, policy_values
+from momentum_rl.planning import compare
+from momentum_rl.planning.assumption import assumption_check
+from momentum_rl.planning.experiments import Assumption, Bounds, Compare
+from momentum_rl.planning.ledger import losses_and_bounds
+from momentum_rl.plumbing.results import command_line, write_table
 
 SMALL = {"mdps": 3, "states": 6, "actions": 2, "branching": 2, "discount": 0.8, "seed": 4}
 EXPERIMENTS = {
@@ -80,7 +80,7 @@ def test_the_record_says_what_made_the_table(made):
     record = json.loads(path.with_suffix(".json").read_text())
     assert set(record) == {"command", "config", "seed", "version", "versions", "seconds"}
     assert record["seed"] == 4
-    assert record["version"] == movi.__version__
+    assert record["version"] == momentum_rl.__version__
     assert record["versions"]["jax"] == version("jax")
     assert record["versions"]["numpy"] == version("numpy")
     assert set(record["versions"]) == {"python", "jax", "jaxlib", "numpy"}
@@ -289,7 +289,7 @@ def test_a_place_that_is_no_directory_is_refused_before_any_work(name, tmp_path,
 
 
 def test_the_schemes_are_compared_on_another_family_and_described(tmp_path):
-    from movi.reports import draw
+    from momentum_rl.report import draw
 
     experiment = Compare(out=tmp_path, mdps=2, iterations=30, family="queue", size=4, samples=0)
     path = experiment.compute()

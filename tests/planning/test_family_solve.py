@@ -3,23 +3,23 @@
 import numpy as np
 import pytest
 
-import movi
-from movi import cli
-from movi.mdp import FiniteMDP, optimum, save_mdp
-from movi.mdp.regularised import entropy_bias, regularised_optimum
-from movi.planning.options import SCHEMES, MDVIOptions, MVIOptions
-from movi.planning.schemes import label, options_of, scheme
-from movi.targets import AVI
+import momentum_rl
+from momentum_rl import cli
+from momentum_rl.core.targets import AVI
+from momentum_rl.mdp import FiniteMDP, optimum, save_mdp
+from momentum_rl.mdp.regularised import entropy_bias, regularised_optimum
+from momentum_rl.planning.options import SCHEMES, MDVIOptions, MVIOptions
+from momentum_rl.planning.schemes import label, options_of, scheme
 from tests.oracles import random_mdp, refusal
 
-MDP = movi.garnet(8, 3, 3, seed=2, discount=0.8)
+MDP = momentum_rl.garnet(8, 3, 3, seed=2, discount=0.8)
 TAUS = {"m-vi": 0.1 * 0.03, "cvi": 0.1 / 30, "md-vi:tau=0.2": 0.2}
 
 
 @pytest.mark.parametrize("name", [*SCHEMES, "md-vi:tau=0.2"])
 def test_every_scheme_solves_to_a_certified_optimum_of_its_own(name):
     tolerance = 2e-4 if name == "sql" else 1e-5  # which falls like 1/k
-    found = movi.solve(MDP, name, tolerance=tolerance)
+    found = momentum_rl.solve(MDP, name, tolerance=tolerance)
     tau = TAUS.get(name, 0.0)
     assert found.tau == pytest.approx(tau)
     assert found.converged
@@ -27,22 +27,25 @@ def test_every_scheme_solves_to_a_certified_optimum_of_its_own(name):
     assert np.abs(found.q - best.q).max() <= found.bound + float(best.bound) <= 1.1 * tolerance
     soft = scheme(name).algorithm.temperature > 0
     assert found.policy.shape == ((8, 3) if soft else (8,))
-    worth = movi.policy_value(MDP, found)
+    worth = momentum_rl.policy_value(MDP, found)
     assert np.abs(worth.q - best.q).max() <= worth.loss_bound < 0.02
 
 
 def test_a_plain_evaluation_with_entropy_keeps_a_distance_within_the_bias():
-    found = movi.solve(MDP, "md-vi:lambda=0.1:tau=0.1:evaluation=plain", iterations=400)
+    found = momentum_rl.solve(MDP, "md-vi:lambda=0.1:tau=0.1:evaluation=plain", iterations=400)
     assert not found.converged
     assert found.tau == 0
-    gap = optimum(MDP).q - movi.policy_value(MDP, found).q
+    gap = optimum(MDP).q - momentum_rl.policy_value(MDP, found).q
     assert 0.001 < gap.max() <= float(entropy_bias(MDP, 0.1))
 
 
 def test_a_sampled_sum_is_certified_as_the_average_that_it_is():
     """DA-VI keeps Σ q; divided by its weights it is as good as MoVI's mean."""
     sampled = {"sampled": True, "iterations": 1500, "seed": 3}
-    sums, mean = movi.solve(MDP, "da-vi", **sampled), movi.solve(MDP, "movi", **sampled)
+    sums, mean = (
+        momentum_rl.solve(MDP, "da-vi", **sampled),
+        momentum_rl.solve(MDP, "movi", **sampled),
+    )
     assert sums.bound < 2 * mean.bound
     for found in (sums, mean):
         assert np.abs(found.q - optimum(MDP).q).max() <= found.bound
@@ -54,7 +57,7 @@ def test_missing_actions_are_never_taken_by_soft_policies():
     rewards[2, 1] = -np.inf
     partial = FiniteMDP(mdp.successors, mdp.probabilities, rewards, 0.9)
     for name in ("md-vi:lambda=0.1:tau=0.1", "da-vi:lambda=0.1", "m-vi", "cvi", "politex", "mpi"):
-        found = movi.solve(partial, name, tolerance=1e-5)
+        found = momentum_rl.solve(partial, name, tolerance=1e-5)
         assert found.converged, name
         if found.policy.ndim == 2:
             assert found.policy[2, 1] == 0
@@ -65,7 +68,7 @@ def test_missing_actions_are_never_taken_by_soft_policies():
 
 
 def test_a_solution_reads_its_values_and_actions_from_a_soft_policy_too():
-    found = movi.solve(MDP, "md-vi:tau=0.2", tolerance=1e-8)
+    found = momentum_rl.solve(MDP, "md-vi:tau=0.2", tolerance=1e-8)
     expected = 0.2 * np.log(np.exp(found.q / 0.2).sum(1))
     np.testing.assert_allclose(found.v, expected, rtol=0, atol=1e-12)
     assert found.action(3) == found.q[3].argmax()
@@ -101,13 +104,13 @@ def test_a_label_that_means_nothing_is_one_line(text, says):
 
 
 def test_a_comparison_judges_each_scheme_by_its_own_optimum():
-    mdps = movi.garnet(6, 3, 2, count=3, seed=1)
+    mdps = momentum_rl.garnet(6, 3, 2, count=3, seed=1)
     names = ["avi", "md-vi:lambda=0.1:tau=0.1", "m-vi", "movi:beta=0.5", AVI]
-    result = movi.compare(mdps, names, iterations=150, samples=0)
+    result = momentum_rl.compare(mdps, names, iterations=150, samples=0)
     assert result.schemes == ("avi", "md-vi:lambda=0.1:tau=0.1", "m-vi", "movi:beta=0.5", "avi")
     assert result.taus == pytest.approx((0, 0.1, 0.003, 0, 0))
     assert result.l1[:, -1].max() < 1e-6
-    alone = movi.compare(mdps, names[1:2], iterations=150, samples=0)
+    alone = momentum_rl.compare(mdps, names[1:2], iterations=150, samples=0)
     np.testing.assert_allclose(alone.l1[0], result.l1[1], rtol=0, atol=1e-12)
 
 

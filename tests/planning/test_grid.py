@@ -3,14 +3,14 @@
 import numpy as np
 import pytest
 
-from movi.mdp import garnet
-from movi.mdp.regularised import regularised_optimum
-from movi.planning.comparison import compare
-from movi.planning.family_bounds import averaged_errors, moving_average_errors
-from movi.planning.grid import looked_at, sparse_rewards, study
-from movi.planning.losses import stochastic_losses
-from movi.planning.schemes import scheme
-from movi.planning.traces import trace
+from momentum_rl.mdp import garnet
+from momentum_rl.mdp.regularised import regularised_optimum
+from momentum_rl.planning.comparison import compare
+from momentum_rl.planning.family_bounds import averaged_errors, moving_average_errors
+from momentum_rl.planning.grid import looked_at, sparse_rewards, study
+from momentum_rl.planning.losses import stochastic_losses
+from momentum_rl.planning.schemes import scheme
+from momentum_rl.planning.traces import trace
 from tests.oracles import random_mdp, refusal
 from tests.planning.test_bounds import stacked
 

@@ -6,18 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import movi.mdp.exact
-import movi.planning.losses
-from movi.mdp import garnet, optimum
-from movi.planning.losses import batch_losses, distinct_rows, policy_losses
+import momentum_rl.mdp.exact
+import momentum_rl.planning.losses
+from momentum_rl.mdp import garnet, optimum
+from momentum_rl.planning.losses import batch_losses, distinct_rows, policy_losses
 from tests.oracles import optimal_q, policy_q, random_mdp
 
 
 @pytest.fixture(params=["direct", "matrix-free"])
 def path(request, monkeypatch):
     if request.param == "matrix-free":
-        monkeypatch.setattr(movi.mdp.exact, "DIRECT", 0)
-        monkeypatch.setattr(movi.planning.losses, "DIRECT", 0)
+        monkeypatch.setattr(momentum_rl.mdp.exact, "DIRECT", 0)
+        monkeypatch.setattr(momentum_rl.planning.losses, "DIRECT", 0)
     return request.param
 
 
@@ -47,7 +47,7 @@ def test_an_optimal_policy_loses_nothing(path):
 
 def test_a_tiny_loss_is_not_lost_in_rounding():
     """One state; action 1 earns 1e-12 less than action 0, for ever."""
-    mdp = movi.mdp.FiniteMDP(
+    mdp = momentum_rl.mdp.FiniteMDP(
         np.zeros((1, 2, 1), int), np.ones((1, 2, 1)), np.array([[1.0, 1.0 - 2.0**-40]]), 0.99
     )
     q = optimum(mdp).q
@@ -69,7 +69,7 @@ def test_a_policys_losses_are_the_same_bits_in_any_company(path, monkeypatch):
     for some in (slice(0, 1), slice(5, 6), slice(2, 4), slice(3, 40), slice(None, None, -1)):
         assert_same(policy_losses(mdp, q, policies[some]), some)
     for systems in (1, 2, 7):
-        monkeypatch.setattr(movi.planning.losses, "_SYSTEMS", systems * mdp.states**2)
+        monkeypatch.setattr(momentum_rl.planning.losses, "_SYSTEMS", systems * mdp.states**2)
         assert_same(policy_losses(mdp, q, policies), slice(None))
 
 

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from movi.mdp import FiniteMDP, garnet
-from movi.mdp.operators import on_device
-from movi.planning.engine import (
+from momentum_rl.core.schedules import Constant, Mean, Smoothing
+from momentum_rl.core.targets import MOVI, smoothed_value_iteration
+from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.mdp.operators import on_device
+from momentum_rl.planning.engine import (
     Scheme,
     exactly,
     from_samples,
@@ -19,11 +21,9 @@ from movi.planning.engine import (
     start,
     thresholds,
 )
-from movi.planning.runs import run
-from movi.planning.schemes import scheme
-from movi.planning.solver import solve
-from movi.schedules import Constant, Mean, Smoothing
-from movi.targets import MOVI, smoothed_value_iteration
+from momentum_rl.planning.runs import run
+from momentum_rl.planning.schemes import scheme
+from momentum_rl.planning.solver import solve
 from tests.oracles import dense_kernel, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")

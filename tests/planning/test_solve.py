@@ -4,13 +4,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from movi.mdp import FiniteMDP, garnet
-from movi.planning import compare, policy_value, rounding_floor, solve
-from movi.planning.runs import run
-from movi.planning.schemes import scheme
-from movi.planning.solver import iterations_needed
-from movi.schedules import Constant
-from movi.targets import Algorithm, Target
+from momentum_rl.core.schedules import Constant
+from momentum_rl.core.targets import Algorithm, Target
+from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.planning import compare, policy_value, rounding_floor, solve
+from momentum_rl.planning.runs import run
+from momentum_rl.planning.schemes import scheme
+from momentum_rl.planning.solver import iterations_needed
 from tests.oracles import optimal_q, policy_q, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")
@@ -109,7 +109,7 @@ def test_a_seed_gives_the_same_solution_twice_and_another_seed_another(mdp):
 
 def test_the_size_of_chunks_does_not_change_a_solution(mdp, monkeypatch):
     whole = [solve(mdp, "movi", sampled=s, iterations=90, seed=2) for s in (False, True)]
-    monkeypatch.setattr(import_module("movi.planning.solver"), "_CHUNK", 7)
+    monkeypatch.setattr(import_module("momentum_rl.planning.solver"), "_CHUNK", 7)
     for before, sampled in zip(whole, (False, True)):
         after = solve(mdp, "movi", sampled=sampled, iterations=90, seed=2)
         np.testing.assert_array_equal(after.q, before.q)

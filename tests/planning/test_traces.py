@@ -6,13 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import movi.planning.traces as errors_module
-from movi.mdp import FiniteMDP, garnet
-from movi.mdp.operators import on_device
-from movi.planning.engine import member_keys, sample, thresholds
-from movi.planning.runs import run
-from movi.planning.schemes import scheme
-from movi.planning.traces import (
+import momentum_rl.planning.traces as errors_module
+from momentum_rl.core.schedules import Constant
+from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.mdp.operators import on_device
+from momentum_rl.planning.engine import member_keys, sample, thresholds
+from momentum_rl.planning.runs import run
+from momentum_rl.planning.schemes import scheme
+from momentum_rl.planning.traces import (
     Trace,
     cumulative,
     error_sums,
@@ -20,7 +21,6 @@ from movi.planning.traces import (
     weighted_error_norms,
     weighted_errors,
 )
-from movi.schedules import Constant
 from tests.oracles import pair_kernel, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")

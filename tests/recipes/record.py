@@ -12,11 +12,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-import movi
-from movi.agents.learner import networks_of
-from movi.agents.method import targets_of
-from movi.targets import MOVI
-from movi.transitions import Transition
+import momentum_rl
+from momentum_rl.agents.learner import networks_of
+from momentum_rl.agents.method import targets_of
+from momentum_rl.core.targets import MOVI
+from momentum_rl.transitions import Transition
 
 N, GAMMA, BETA = 32, 0.99, 0.75
 
@@ -35,8 +35,8 @@ def transitions(n: int) -> Transition:
 
 
 if __name__ == "__main__":
-    config = movi.Config("momentum-dqn", "CartPole-v1", steps=2_000, evaluation_episodes=0)
-    agent = movi.train(config).agent
+    config = momentum_rl.Config("momentum-dqn", "CartPole-v1", steps=2_000, evaluation_episodes=0)
+    agent = momentum_rl.train(config).agent
     lagged = jax.tree.map(lambda p: jnp.asarray(p)[None], agent.params)  # L = 1
     networks = networks_of(agent.networks, agent.params, agent.params, lagged)
     batch = jax.tree.map(jnp.asarray, transitions(N))

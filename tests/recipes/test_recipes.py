@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import rlax
 
-from movi.targets import MOVI
+from momentum_rl.core.targets import MOVI
 from tests.recipe_python import run_with_torch
 from tests.recipes import targets_of
 from tests.recipes.targets_of import NAMES, recipe

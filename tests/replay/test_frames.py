@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from movi.errors import UserError
-from movi.replay import FrameReplay
-from movi.replay.frames import bytes_of, extra_frames
-from movi.spaces import ObservationSpace
-from movi.transitions import Transition
+from momentum_rl.errors import UserError
+from momentum_rl.replay import FrameReplay
+from momentum_rl.replay.frames import bytes_of, extra_frames
+from momentum_rl.spaces import ObservationSpace
+from momentum_rl.transitions import Transition
 
 SPACE = ObservationSpace((4, 2, 3), "uint8")
 ATARI = ObservationSpace((4, 84, 84), "uint8")
@@ -222,7 +222,7 @@ def test_a_full_replay_of_a_million_transitions_in_7_3_gigabytes_and_quick_to_sa
     import resource
     import time
 
-    from movi.sizes import available_memory
+    from momentum_rl.plumbing.sizes import available_memory
 
     if available_memory() < 9e9:
         pytest.skip("needs 9 GB of memory")
@@ -264,8 +264,8 @@ def test_a_checkpoint_of_a_full_atari_replay_takes_under_a_second_and_no_memory(
     """A million transitions in files, a checkpoint every 5,000 with the paper's networks in it."""
     import time
 
-    from movi.replay.interface import slack_of
-    from movi.training.checkpoint import Checkpoints, Saved
+    from momentum_rl.replay.interface import slack_of
+    from momentum_rl.training.checkpoint import Checkpoints, Saved
 
     def anonymous():
         status = Path("/proc/self/status").read_text()

@@ -5,13 +5,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from movi.errors import UserError
-from movi.replay import FrameReplay, UniformReplay
-from movi.replay.frames import bytes_of
-from movi.replay.interface import slack_of
-from movi.replay.ring import Damaged, Ring
-from movi.spaces import ObservationSpace
-from movi.transitions import Transition
+from momentum_rl.errors import UserError
+from momentum_rl.replay import FrameReplay, UniformReplay
+from momentum_rl.replay.frames import bytes_of
+from momentum_rl.replay.interface import slack_of
+from momentum_rl.replay.ring import Damaged, Ring
+from momentum_rl.spaces import ObservationSpace
+from momentum_rl.transitions import Transition
 
 SPACE = ObservationSpace((4,), "float32")
 FRAMES = ObservationSpace((2, 3, 3), "uint8")

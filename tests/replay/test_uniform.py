@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from movi.errors import UserError
-from movi.replay import FrameReplay, UniformReplay, device, uniform
-from movi.replay import frames as frames_of
-from movi.spaces import ActionFormat, ObservationSpace
-from movi.transitions import Horizon, Transition
+from momentum_rl.errors import UserError
+from momentum_rl.replay import FrameReplay, UniformReplay, device, uniform
+from momentum_rl.replay import frames as frames_of
+from momentum_rl.spaces import ActionFormat, ObservationSpace
+from momentum_rl.transitions import Horizon, Transition
 
 
 def numbered(k, space):

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from movi.replay import FrameReplay, UniformReplay, device, frames, uniform
-from movi.replay.ring import Damaged
-from movi.spaces import ObservationSpace
-from movi.transitions import Horizon, Transition
+from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
+from momentum_rl.replay.ring import Damaged
+from momentum_rl.spaces import ObservationSpace
+from momentum_rl.transitions import Horizon, Transition
 from tests.replay.test_frames import SPACE as FRAMES
 from tests.replay.test_frames import Player
 

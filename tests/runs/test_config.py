@@ -6,11 +6,11 @@ import tyro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from movi.agents.algorithms import MomentumDQN
-from movi.errors import UserError
-from movi.runs.config import FIELDS, OWNERS, SHARED, Config, changes
-from movi.runs.presets import PRESETS, preset_fields
-from movi.training.commands import Train
+from momentum_rl.agents.algorithms import MomentumDQN
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import FIELDS, OWNERS, SHARED, Config, changes
+from momentum_rl.runs.presets import PRESETS, preset_fields
+from momentum_rl.training.commands import Train
 
 
 def config_of(preset, **fields):

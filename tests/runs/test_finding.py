@@ -10,11 +10,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.errors import UserError
-from movi.runs.config import FORMAT, Config
-from movi.runs.finding import find_runs, read_run
-from movi.runs.sweep import read_sweep
-from tests.reports import synthetic_runs as synthetic
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import FORMAT, Config
+from momentum_rl.runs.finding import find_runs, read_run
+from momentum_rl.runs.sweep import read_sweep
+from tests.report import synthetic_runs as synthetic
 
 CONFIG = Config("dqn", "CartPole-v1", steps=4_500, iteration_steps=1_000)
 

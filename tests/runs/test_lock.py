@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-import movi
-from movi.runs.lock import InUse, Lock, is_locked
+import momentum_rl
+from momentum_rl.runs.lock import InUse, Lock, is_locked
 
 
 def test_a_directory_is_worked_on_by_one(tmp_path):
@@ -59,10 +59,10 @@ def test_a_child_that_outlives_its_killed_parent_does_not_keep_the_lock(fork, tm
     """As that of a custom environment does."""
     script = (
         "import multiprocessing, os, subprocess, sys, time; from pathlib import Path\n"
-        "from movi.runs.lock import Lock\n"
+        "from momentum_rl.runs.lock import Lock\n"
         f"lock = Lock(Path(sys.argv[1]))\n{FORKS[fork]}\nprint(child, flush=True); time.sleep(600)"
     )
-    places = [str(Path(movi.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
+    places = [str(Path(momentum_rl.__file__).parents[1]), os.environ.get("PYTHONPATH", "")]
     parent = subprocess.Popen(
         [sys.executable, "-c", script, str(tmp_path / "lock")],
         stdout=subprocess.PIPE,

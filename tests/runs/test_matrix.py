@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.errors import MissingExtra, UserError
-from movi.games import GAMES
-from movi.runs.config import Config
-from movi.runs.matrix import Variant, cross, read_sweep_file
-from movi.runs.presets import preset_fields
-from movi.runs.sweep import difference, slug
-from movi.sweeps import commands
-from movi.sweeps.jobs import jobs_of
-from movi.sweeps.named import NAMED, SCALES, named_sweep
+from momentum_rl.errors import MissingExtra, UserError
+from momentum_rl.plumbing.games import GAMES
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.matrix import Variant, cross, read_sweep_file
+from momentum_rl.runs.presets import preset_fields
+from momentum_rl.runs.sweep import difference, slug
+from momentum_rl.sweeps import commands
+from momentum_rl.sweeps.jobs import jobs_of
+from momentum_rl.sweeps.named import NAMED, SCALES, named_sweep
 
 SMALL = {"steps": 300, "learning_starts": 50}
 

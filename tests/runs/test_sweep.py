@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.errors import UserError
-from movi.runs.matrix import Variant, cross
-from movi.runs.sweep import from_json, read_sweep, to_json, write_sweep
-from movi.sweeps.named import named_sweep
-from movi.version import __version__
+from momentum_rl.errors import UserError
+from momentum_rl.runs.matrix import Variant, cross
+from momentum_rl.runs.sweep import from_json, read_sweep, to_json, write_sweep
+from momentum_rl.sweeps.named import named_sweep
+from momentum_rl.version import __version__
 
 
 @pytest.mark.parametrize("name", ["paper-beta", "minatar"])

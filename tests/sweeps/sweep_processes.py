@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
-from movi.runs.files import read_status
+from momentum_rl.runs.files import read_status
 
 TOML = """
 environments = ["gymnax/CartPole-v1", "CartPole-v1"]
@@ -99,7 +99,7 @@ def workers_of(directory, below=None):
     workers = [
         pid
         for pid, (words, _) in everything.items()
-        if "movi.sweeps.worker" in words and str(directory) in words
+        if "momentum_rl.sweeps.worker" in words and str(directory) in words
     ]
     return [pid for pid in workers if below is None or below in _ancestors(pid, everything)]
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import pytest
 
-from movi.cli import main
-from movi.runs.files import read_metrics, read_status
-from movi.runs.sweep import read_sweep, run_directory
-from movi.sweeps.named import NAMED
-from movi.training.train import train
+from momentum_rl.cli import main
+from momentum_rl.runs.files import read_metrics, read_status
+from momentum_rl.runs.sweep import read_sweep, run_directory
+from momentum_rl.sweeps.named import NAMED
+from momentum_rl.training.train import train
 from tests.sweeps.sweep_processes import (
     TOML,
     environment,
@@ -40,7 +40,7 @@ def movi(compiled, tmp_path):
     """Calls ``movi`` in a directory of its own, or starts it there."""
 
     def call(*words, start=False, seconds=280):
-        command = [sys.executable, "-m", "movi", *map(str, words)]
+        command = [sys.executable, "-m", "momentum_rl", *map(str, words)]
         if start:
             return subprocess.Popen(
                 command, cwd=tmp_path, env=compiled, stdout=subprocess.PIPE, text=True
@@ -58,7 +58,17 @@ def undisturbed(cache, tmp_path_factory):
     place = tmp_path_factory.mktemp("undisturbed")
     (place / "mine.toml").write_text(TOML)
     done = subprocess.run(
-        [sys.executable, "-m", "movi", "sweep", "mine.toml", "--out", "out", "--workers", "2"],
+        [
+            sys.executable,
+            "-m",
+            "momentum_rl",
+            "sweep",
+            "mine.toml",
+            "--out",
+            "out",
+            "--workers",
+            "2",
+        ],
         cwd=place,
         env=environment(cache),
         capture_output=True,

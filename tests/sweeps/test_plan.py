@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from movi.errors import UserError
-from movi.runs.matrix import Variant, cross
-from movi.sizes import require
-from movi.sweeps.jobs import jobs_of
-from movi.sweeps.needs import Footprint, computed
-from movi.sweeps.plan import PROCESS, fitted, grouped, shares
-from movi.sweeps.ray_cluster import planned
+from momentum_rl.errors import UserError
+from momentum_rl.plumbing.sizes import require
+from momentum_rl.runs.matrix import Variant, cross
+from momentum_rl.sweeps.jobs import jobs_of
+from momentum_rl.sweeps.needs import Footprint, computed
+from momentum_rl.sweeps.plan import PROCESS, fitted, grouped, shares
+from momentum_rl.sweeps.ray_cluster import planned
 
 MB = 10**6
 SWEEP = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], range(5))
@@ -103,7 +103,7 @@ def test_more_workers_than_memory_is_refused_and_the_right_number_named():
 
 
 def test_without_a_number_there_are_as_many_workers_as_fit(monkeypatch):
-    monkeypatch.setattr("movi.sweeps.plan.available_cores", lambda: list(range(8)))
+    monkeypatch.setattr("momentum_rl.sweeps.plan.available_cores", lambda: list(range(8)))
     memory = 3 * (PROCESS + 7_000 * MB)
     assert fitted(SWEEP, needs(7_000 * MB, fused=False), None, memory=memory).workers == 3
     assert fitted(SWEEP, needs(MB, fused=False), None, memory=10**12).workers == 8

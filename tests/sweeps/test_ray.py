@@ -9,8 +9,8 @@ import pytest
 
 pytest.importorskip("ray")
 
-from movi.cli import main
-from movi.runs.sweep import read_sweep
+from momentum_rl.cli import main
+from momentum_rl.runs.sweep import read_sweep
 from tests.sweeps.sweep_processes import (
     TOML,
     descendants,
@@ -55,7 +55,7 @@ def listening(pids):
 
 def start(words, place, env):
     return subprocess.Popen(
-        [sys.executable, "-m", "movi", *map(str, words)],
+        [sys.executable, "-m", "momentum_rl", *map(str, words)],
         cwd=place,
         env=env,
         stdout=subprocess.PIPE,

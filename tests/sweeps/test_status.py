@@ -7,13 +7,13 @@ from contextlib import closing
 
 import pytest
 
-from movi.cli import main
-from movi.runs.lock import SWEEP_LOCK, Lock
-from movi.runs.matrix import Variant, cross
-from movi.runs.sweep import run_directory, write_sweep
-from movi.sweeps.jobs import jobs_of
-from movi.sweeps.progress import Progress, read_progress
-from movi.sweeps.status import overview, summary
+from momentum_rl.cli import main
+from momentum_rl.runs.lock import SWEEP_LOCK, Lock
+from momentum_rl.runs.matrix import Variant, cross
+from momentum_rl.runs.sweep import run_directory, write_sweep
+from momentum_rl.sweeps.jobs import jobs_of
+from momentum_rl.sweeps.progress import Progress, read_progress
+from momentum_rl.sweeps.status import overview, summary
 
 SWEEP = cross(
     "mine",

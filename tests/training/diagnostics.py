@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from movi.envs import GymnasiumVector
+from momentum_rl.envs import GymnasiumVector
 
 
 class Diagnostic(gym.Env):

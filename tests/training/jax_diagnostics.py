@@ -3,8 +3,8 @@
 import jax
 import jax.numpy as jnp
 
-from movi.envs import JaxEnvironment, JaxOutcome
-from movi.spaces import ObservationSpace, Spaces
+from momentum_rl.envs import JaxEnvironment, JaxOutcome
+from momentum_rl.spaces import ObservationSpace, Spaces
 from tests.training.diagnostics import GAMMA
 
 SPACES = Spaces(ObservationSpace((1,), "float32"), 2)

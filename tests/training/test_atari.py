@@ -8,16 +8,16 @@ import pytest
 
 pytest.importorskip("ale_py")
 
-from movi.agents.algorithms import MomentumDQN
-from movi.agents.networks import MLP, ActionValues
-from movi.cli import main, parse
-from movi.envs import make_atari
-from movi.replay import FrameReplay, UniformReplay
-from movi.runs.config import Config
-from movi.runs.presets import preset_fields
-from movi.spaces import ObservationSpace
-from movi.sweeps.named import named_sweep
-from movi.training.train import train
+from momentum_rl.agents.algorithms import MomentumDQN
+from momentum_rl.agents.networks import MLP, ActionValues
+from momentum_rl.cli import main, parse
+from momentum_rl.envs import make_atari
+from momentum_rl.replay import FrameReplay, UniformReplay
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.presets import preset_fields
+from momentum_rl.spaces import ObservationSpace
+from momentum_rl.sweeps.named import named_sweep
+from momentum_rl.training.train import train
 
 ATARI = ObservationSpace((4, 84, 84), "uint8")
 
@@ -184,7 +184,7 @@ def test_epsilon_and_beta_of_the_papers_preset():
 
 
 def test_train_evaluate_and_record_from_the_command_line(tmp_path, capsys, monkeypatch):
-    import movi.envs.atari as atari
+    import momentum_rl.envs.atari as atari
 
     monkeypatch.setattr(atari.make_atari, "__kwdefaults__", {"episode_steps": 40})
     monkeypatch.setattr(atari.AtariScreen.__init__, "__kwdefaults__", {"episode_steps": 40})

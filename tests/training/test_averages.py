@@ -6,14 +6,14 @@ import jax
 import numpy as np
 import pytest
 
-from movi import cli
-from movi.envs.make import make_environment
-from movi.errors import UserError
-from movi.runs.config import Config
-from movi.runs.files import read_evaluations, read_metrics
-from movi.training.averages import Copies
-from movi.training.evaluation import evaluate
-from movi.training.train import train, train_seeds
+from momentum_rl import cli
+from momentum_rl.envs.make import make_environment
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_evaluations, read_metrics
+from momentum_rl.training.averages import Copies
+from momentum_rl.training.evaluation import evaluate
+from momentum_rl.training.train import train, train_seeds
 from tests.training.test_kills import TINY
 from tests.training.test_resume import broken
 

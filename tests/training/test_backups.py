@@ -9,9 +9,9 @@ from dataclasses import replace
 
 import pytest
 
-from movi.errors import UserError
-from movi.training.loop import Watcher
-from movi.training.train import train
+from momentum_rl.errors import UserError
+from momentum_rl.training.loop import Watcher
+from momentum_rl.training.train import train
 from tests.training.test_kills import assert_equal_runs
 from tests.training.test_resume import FUSED, HOST
 

@@ -6,15 +6,15 @@ import jax
 import numpy as np
 import pytest
 
-import movi
-from movi import cli
-from movi.errors import UserError
-from movi.runs.config import Config
-from movi.runs.files import read_evaluations, read_metrics
-from movi.training.checkpoint import Checkpoints, Saved, encoded
-from movi.training.evaluation import Evaluation
-from movi.training.loop import Watcher
-from movi.training.train import train, train_seeds
+import momentum_rl
+from momentum_rl import cli
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_evaluations, read_metrics
+from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded
+from momentum_rl.training.evaluation import Evaluation
+from momentum_rl.training.loop import Watcher
+from momentum_rl.training.train import train, train_seeds
 from tests.training.test_kills import TINY, assert_equal_runs
 
 SCORES = {50: 3.0, 100: 7.0, 150: 7.0, 200: 5.0, 250: 8.0, 300: 1.0}
@@ -32,7 +32,7 @@ def scored(monkeypatch):
     def evaluated(agent, config, make_environment, stop, at, values_are_returns):
         return Evaluation([scores.get(at, 0.0), scores.get(at, 0.0) + 2.0], [1, 1])
 
-    monkeypatch.setattr("movi.training.drive.evaluate_config", evaluated)
+    monkeypatch.setattr("momentum_rl.training.drive.evaluate_config", evaluated)
     return scores
 
 
@@ -44,7 +44,7 @@ class StopAt(Watcher):
 
     def progress(self, loop):
         if self.first is None and self.file is not None:
-            self.first = movi.load(self.file).about["step"] if self.file.exists() else 0
+            self.first = momentum_rl.load(self.file).about["step"] if self.file.exists() else 0
         if loop.step >= self.step:
             raise InterruptedError
 
@@ -59,14 +59,14 @@ def test_it_is_the_agent_of_the_step_with_the_highest_evaluation(loop, scored, t
     """And has the parameters of a run that ended there."""
     result = train(LOOPS[loop], tmp_path / "run")
     shorter = train(replace(LOOPS[loop], steps=250), tmp_path / "shorter")
-    best = movi.load(tmp_path / "run", best=True)
+    best = momentum_rl.load(tmp_path / "run", best=True)
     assert best.about["step"] == 250
     assert best.about["evaluation"] == {"episodes": 2, "mean": 9.0, "std": 1.0}
     assert "step 250, evaluated at 9" in repr(best)
     assert_equal_parameters(best, shorter.agent)
     assert_equal_parameters(best, result.best)
-    assert_equal_parameters(movi.load(tmp_path / "run" / "best.safetensors"), best)
-    assert movi.load(tmp_path / "run").about["step"] == 300
+    assert_equal_parameters(momentum_rl.load(tmp_path / "run" / "best.safetensors"), best)
+    assert momentum_rl.load(tmp_path / "run").about["step"] == 300
     # Of two that are equal it is the first; and a run that has ended is read from its files.
     scored[250] = 7.0
     result = train(LOOPS[loop], tmp_path / "equal")
@@ -96,11 +96,11 @@ def test_what_was_found_after_the_checkpoint_is_forgotten_with_it(scored, tmp_pa
     """The agent of step 250 is written, and the run killed; the second time it is worse."""
     with pytest.raises(InterruptedError):
         train(HOST, tmp_path, watcher=StopAt(255))
-    assert movi.load(tmp_path, best=True).about["step"] == 250
+    assert momentum_rl.load(tmp_path, best=True).about["step"] == 250
     assert Checkpoints(tmp_path).steps()[-1] == 225
     scored[250] = 0.0
     assert train(HOST, tmp_path).best.about["step"] == 100
-    assert movi.load(tmp_path, best=True).about["step"] == 100
+    assert momentum_rl.load(tmp_path, best=True).about["step"] == 100
 
 
 def test_a_longer_run_forgets_the_evaluation_that_was_due_only_at_the_shorter_ones_end(
@@ -141,7 +141,7 @@ def test_seeds_in_one_program_keep_each_their_own(tmp_path):
     for out, result in zip(outs, results):
         rows = read_evaluations(out)
         best = max(rows, key=lambda row: row["mean"])  # max takes the first
-        kept = movi.load(out, best=True)
+        kept = momentum_rl.load(out, best=True)
         assert (kept.about["step"], kept.about["seed"]) == (best["step"], int(out.name))
         assert kept.about["evaluation"]["mean"] == best["mean"]
         assert_equal_parameters(kept, result.best)
@@ -156,11 +156,11 @@ def test_training_does_not_notice_it_and_without_evaluations_there_is_none(score
     assert rows == [{**row, "bias": None} for row in read_metrics(tmp_path / "without")]
     assert result.best is None
     with pytest.raises(UserError, match=r"no best.safetensors, expected .*--evaluate-every"):
-        movi.load(tmp_path / "without", best=True)
+        momentum_rl.load(tmp_path / "without", best=True)
     with pytest.raises(UserError, match=r"best: .*agent.safetensors is an agent's file"):
-        movi.load(tmp_path / "with" / "agent.safetensors", best=True)
+        momentum_rl.load(tmp_path / "with" / "agent.safetensors", best=True)
     with pytest.raises(UserError, match="no such file"):
-        movi.load(tmp_path / "nowhere", best=True)
+        momentum_rl.load(tmp_path / "nowhere", best=True)
 
 
 def test_the_commands_take_it_by_one_word(tmp_path, capsys):
@@ -198,4 +198,4 @@ def test_a_best_agent_that_another_file_stands_for_is_one_line(tmp_path, capsys)
     said = capsys.readouterr().err
     assert said.count("\n") == 1
     assert "best.safetensors: no evaluation, expected" in said
-    assert "evaluated at" not in repr(movi.load(run, best=True))
+    assert "evaluated at" not in repr(momentum_rl.load(run, best=True))

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import movi.training.checkpoint as module
-from movi.errors import UserError
-from movi.replay.ring import Damaged
-from movi.training.checkpoint import Checkpoints, Saved, encoded, newest, read
-from movi.trees import arrays_of, tree_of
+import momentum_rl.training.checkpoint as module
+from momentum_rl.errors import UserError
+from momentum_rl.plumbing.trees import arrays_of, tree_of
+from momentum_rl.replay.ring import Damaged
+from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded, newest, read
 
 SAVED = Saved(
     {

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import movi
-from movi.cli import main
+import momentum_rl
+from momentum_rl.cli import main
 
 SHORT = [
     *("--env", "CartPole-v1", "--steps", "300", "--iteration-steps", "100"),
@@ -31,7 +31,7 @@ def python(*words, timeout=60):
         capture_output=True,
         text=True,
         timeout=timeout,
-        env={**os.environ, "PYTHONPATH": str(Path(movi.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(momentum_rl.__file__).parents[1])},
     )
 
 
@@ -58,13 +58,13 @@ def test_evaluate_prints_mean_standard_deviation_and_each_return(run, capsys):
 def test_an_agent_says_what_it_is(run):
     # One hidden layer of 16 between 4 numbers and 2 actions, twice: 2 (4·16 + 16 + 16·2 + 2).
     said = "momentum-dqn, CartPole-v1, step 300, networks h, q with 228 weights; acts by h"
-    assert repr(movi.load(run)) == f"Agent({said})"
+    assert repr(momentum_rl.load(run)) == f"Agent({said})"
 
 
 def test_export_writes_a_file_that_acts(run, tmp_path):
     file = tmp_path / "agent.safetensors"
     assert main(["export", str(run), str(file)]) == 0
-    assert movi.load(file).act(np.zeros(4, np.float32)) in (0, 1)
+    assert momentum_rl.load(file).act(np.zeros(4, np.float32)) in (0, 1)
     assert main(["evaluate", str(file), "--episodes", "1"]) == 0
 
 
@@ -101,7 +101,7 @@ def test_a_video_that_ffmpeg_cannot_write_is_one_line_and_no_file(
 
 
 def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
-    from movi.runs.files import read_config
+    from momentum_rl.runs.files import read_config
 
     words = [*SHORT, "--preset", "paper", "--replay-capacity", "500", "--batch-size", "8"]
     assert (
@@ -146,7 +146,7 @@ def test_a_mistake_is_one_line_on_stderr_status_2_and_nothing_written(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("words", [["-m", "movi", "--help"], ["-c", "import movi"]])
+@pytest.mark.parametrize("words", [["-m", "momentum_rl", "--help"], ["-c", "import momentum_rl"]])
 def test_help_and_import_are_quick_and_load_no_heavy_part(words):
     import resource
 
@@ -165,7 +165,7 @@ def test_help_and_import_are_quick_and_load_no_heavy_part(words):
 def test_the_help_of_train_says_every_fields_meaning_and_paper_value(capsys):
     from dataclasses import fields
 
-    from movi.runs.config import Config
+    from momentum_rl.runs.config import Config
 
     with pytest.raises(SystemExit):
         main(["train", "--help"])
@@ -185,14 +185,23 @@ def test_the_help_of_train_says_every_fields_meaning_and_paper_value(capsys):
 def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path):
     pty = pytest.importorskip("pty")
     parent, child = pty.openpty()
-    words = [sys.executable, "-m", "movi", "train", "dqn", *SHORT, "--out", str(tmp_path / "r")]
+    words = [
+        sys.executable,
+        "-m",
+        "momentum_rl",
+        "train",
+        "dqn",
+        *SHORT,
+        "--out",
+        str(tmp_path / "r"),
+    ]
     process = subprocess.Popen(
         words,
         stdout=subprocess.PIPE,
         stderr=child,
         env={
             **os.environ,
-            "PYTHONPATH": str(Path(movi.__file__).parents[1]),
+            "PYTHONPATH": str(Path(momentum_rl.__file__).parents[1]),
             "TERM": "xterm-256color",
             "COLUMNS": "120",
         },

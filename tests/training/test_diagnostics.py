@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from movi.agents.registry import names
-from movi.runs.config import Config
-from movi.training.train import train
-from movi.values import Categorical, Quantile
+from momentum_rl.agents.registry import names
+from momentum_rl.core.values import Categorical, Quantile
+from momentum_rl.runs.config import Config
+from momentum_rl.training.train import train
 from tests.training.diagnostics import DIAGNOSTICS, GAMMA, OneState, RandomReturn, vector
 
 SETTINGS = {

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 from tensorboardX.proto.event_pb2 import Event
 
-from movi import load
-from movi.agents.agent import Agent
-from movi.agents.networks import NetworkSpec, make_network
-from movi.envs.gymnax_env import make_gymnax
-from movi.envs.interface import Outcome
-from movi.envs.jax_env import HostedEnvironment, JaxEnvironment, JaxOutcome
-from movi.envs.make import make_environment
-from movi.errors import UserError
-from movi.runs.config import Config
-from movi.runs.files import read_evaluations, read_metrics
-from movi.spaces import ObservationSpace, Spaces
-from movi.training import evaluation, recording
-from movi.training.evaluation import AT_ONCE, Discounted, evaluate
-from movi.training.recording import record
-from movi.training.train import train, train_seeds
+from momentum_rl import load
+from momentum_rl.agents.agent import Agent
+from momentum_rl.agents.networks import NetworkSpec, make_network
+from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.envs.interface import Outcome
+from momentum_rl.envs.jax_env import HostedEnvironment, JaxEnvironment, JaxOutcome
+from momentum_rl.envs.make import make_environment
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_evaluations, read_metrics
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.training import evaluation, recording
+from momentum_rl.training.evaluation import AT_ONCE, Discounted, evaluate
+from momentum_rl.training.recording import record
+from momentum_rl.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, vector
 from tests.training.jax_diagnostics import one_state
 from tests.training.test_kills import TINY

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from movi.runs.config import Config
-from movi.training.train import train
+from momentum_rl.runs.config import Config
+from momentum_rl.training.train import train
 from tests.training.jax_diagnostics import JAX_DIAGNOSTICS, one_state
 from tests.training.test_diagnostics import SETTINGS, algorithms, check_learned
 

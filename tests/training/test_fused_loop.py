@@ -4,14 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from movi.envs import HostedEnvironment
-from movi.envs.gymnax_env import make_gymnax
-from movi.replay import UniformReplay, device
-from movi.runs.config import Config
-from movi.spaces import Box
-from movi.training.build import configured_learner
-from movi.training.fused_loop import FusedLoop
-from movi.training.host_loop import HostLoop
+from momentum_rl.envs import HostedEnvironment
+from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.replay import UniformReplay, device
+from momentum_rl.runs.config import Config
+from momentum_rl.spaces import Box
+from momentum_rl.training.build import configured_learner
+from momentum_rl.training.fused_loop import FusedLoop
+from momentum_rl.training.host_loop import HostLoop
 from tests.training.jax_diagnostics import coin, episodic, one_state
 
 ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]

@@ -12,17 +12,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from movi import cli
-from movi.agents import load
-from movi.errors import UserError
-from movi.replay import UniformReplay
-from movi.runs.config import Config
-from movi.runs.files import read_config, read_metrics, read_status
-from movi.runs.presets import preset_fields
-from movi.spaces import ObservationSpace
-from movi.training.loop import Watcher
-from movi.training.run_directory import OPEN_FILES
-from movi.training.train import train, train_seeds
+from momentum_rl import cli
+from momentum_rl.agents import load
+from momentum_rl.errors import UserError
+from momentum_rl.replay import UniformReplay
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_config, read_metrics, read_status
+from momentum_rl.runs.presets import preset_fields
+from momentum_rl.spaces import ObservationSpace
+from momentum_rl.training.loop import Watcher
+from momentum_rl.training.run_directory import OPEN_FILES
+from momentum_rl.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, vector
 from tests.training.jax_diagnostics import CONSTANT, episodic, one_state, zero
 
@@ -220,7 +220,7 @@ def test_many_seeds_open_more_files_than_are_allowed_at_first(tmp_path, monkeypa
     assert before + 60 < counted[0] <= before + OPEN_FILES * len(seeds) + 3
     assert open_files() < before + 3
 
-    monkeypatch.setattr("movi.training.train.allow_files", lambda count: None)  # may not
+    monkeypatch.setattr("momentum_rl.training.train.allow_files", lambda count: None)  # may not
     others = [tmp_path / f"other-{seed}" for seed in seeds]
     with limit(before + 40), pytest.raises(UserError, match="Too many open files"):
         train_seeds(config, seeds, others)
@@ -247,7 +247,7 @@ def test_what_stops_a_run_at_its_beginning_is_said_and_not_what_it_left(tmp_path
             (file / "of others").touch()
         raise OSError(errno.EMFILE, os.strerror(errno.EMFILE))
 
-    monkeypatch.setattr("movi.training.fused_loop.FusedLoop.begin", begin)
+    monkeypatch.setattr("momentum_rl.training.fused_loop.FusedLoop.begin", begin)
     monkeypatch.setattr("shutil.rmtree", lambda *_, **__: None)
     with pytest.raises(OSError, match="Too many open files"):
         train(

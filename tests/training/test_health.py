@@ -12,20 +12,20 @@ import optax
 import pytest
 import safetensors.numpy
 
-from movi import load
-from movi.agents.agent import Agent
-from movi.agents.inspection import dormant, update_size
-from movi.agents.networks import NetworkSpec, make_network
-from movi.envs.gymnax_env import make_gymnax
-from movi.envs.jax_env import HostedEnvironment
-from movi.envs.make import make_environment
-from movi.runs.config import Config
-from movi.runs.files import read_config, read_metrics
-from movi.spaces import ObservationSpace, Spaces
-from movi.training import health
-from movi.training.evaluation import Discounted, evaluate
-from movi.training.health import Warnings
-from movi.training.train import train
+from momentum_rl import load
+from momentum_rl.agents.agent import Agent
+from momentum_rl.agents.inspection import dormant, update_size
+from momentum_rl.agents.networks import NetworkSpec, make_network
+from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.envs.jax_env import HostedEnvironment
+from momentum_rl.envs.make import make_environment
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_config, read_metrics
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.training import health
+from momentum_rl.training.evaluation import Discounted, evaluate
+from momentum_rl.training.health import Warnings
+from momentum_rl.training.train import train
 from tests.training.diagnostics import OneState, Scripted, vector
 from tests.training.test_kills import TINY
 from tests.training.test_resume import broken

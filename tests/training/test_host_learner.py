@@ -2,13 +2,13 @@ import jax
 import numpy as np
 import optax
 
-from movi.agents import make_learner, make_optimiser, options_of, regression
-from movi.agents.networks import MLP, ActionValues
-from movi.schedules import RateUpdates
-from movi.spaces import ObservationSpace, Spaces
-from movi.training.draws import INITIALISATION, key_of
-from movi.training.host_learner import HostLearner
-from movi.transitions import Transition
+from momentum_rl.agents import make_learner, make_optimiser, options_of, regression
+from momentum_rl.agents.networks import MLP, ActionValues
+from momentum_rl.core.schedules import RateUpdates
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.training.draws import INITIALISATION, key_of
+from momentum_rl.training.host_learner import HostLearner
+from momentum_rl.transitions import Transition
 
 SPACE = ObservationSpace((4,), "float32")
 

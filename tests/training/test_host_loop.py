@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 
-from movi.envs import Outcome
-from movi.runs.config import Config
-from movi.spaces import ObservationSpace, Spaces
-from movi.training.draws import ACTING, SAMPLING, Draws, bits, env_seeds, key_of
-from movi.training.host_loop import HostLoop
-from movi.training.train import train
+from momentum_rl.envs import Outcome
+from momentum_rl.runs.config import Config
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.training.draws import ACTING, SAMPLING, Draws, bits, env_seeds, key_of
+from momentum_rl.training.host_loop import HostLoop
+from momentum_rl.training.train import train
 from tests.training.diagnostics import MODES, OneState, Scripted, scripted, vector
 
 
@@ -73,7 +73,7 @@ class Recorder:
 
 
 def loop_of(recorder, monkeypatch, **fields):
-    import movi.training.host_loop as module
+    import momentum_rl.training.host_loop as module
 
     monkeypatch.setattr(module, "HostLearner", lambda learner, key: recorder)
 
@@ -125,7 +125,7 @@ def test_within_a_step_the_order_is_store_update_sync_act(monkeypatch):
 
 
 def test_paper_counts_over_fifty_thousand_steps(monkeypatch):
-    from movi.runs.presets import preset_fields
+    from momentum_rl.runs.presets import preset_fields
 
     recorder = Recorder()
     fields = {k: v for k, v in preset_fields("paper").items() if k not in ("num_envs",)}

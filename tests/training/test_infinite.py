@@ -12,13 +12,13 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-import movi
-from movi.agents.agent import BEST_FILE, load
-from movi.reading import as_json, parsed
-from movi.reports.page import write_report
-from movi.runs.config import Config
-from movi.runs.files import read_evaluations, read_metrics
-from movi.training.train import train
+import momentum_rl
+from momentum_rl.agents.agent import BEST_FILE, load
+from momentum_rl.plumbing.reading import as_json, parsed
+from momentum_rl.report.page import write_report
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_evaluations, read_metrics
+from momentum_rl.training.train import train
 from tests.training.test_kills import assert_equal_runs
 from tests.training.test_resume import SHORT, Stop, StopAt
 
@@ -60,7 +60,7 @@ def strict(text):
 def parts(odd):
     def make(n):
         mode = gym.vector.AutoresetMode.DISABLED
-        return movi.envs.GymnasiumVector(
+        return momentum_rl.envs.GymnasiumVector(
             gym.vector.SyncVectorEnv([lambda: Odd(odd)] * n, autoreset_mode=mode)
         )
 
@@ -119,7 +119,7 @@ def test_what_is_written_is_what_is_read():
 
 def test_no_file_of_ours_is_written_by_another_rule():
     """``json.dumps`` writes Infinity unless it is told not to."""
-    package, found = Path(movi.__file__).parent, []
+    package, found = Path(momentum_rl.__file__).parent, []
     for file in sorted(package.rglob("*.py")):
         for line in file.read_text().splitlines():
             if "json.dumps(" in line and "allow_nan=False" not in line:

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-import movi
-from movi.runs.config import Config
-from movi.runs.files import read_metrics
-from movi.training.checkpoint import Checkpoints
+import momentum_rl
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_metrics
+from momentum_rl.training.checkpoint import Checkpoints
 
 RESULTS = (
     "metrics.jsonl",
@@ -74,7 +74,7 @@ class Zygote:
     def __init__(self, directory):
         environment = {
             **os.environ,
-            "PYTHONPATH": str(Path(movi.__file__).parents[1]),
+            "PYTHONPATH": str(Path(momentum_rl.__file__).parents[1]),
             "JAX_COMPILATION_CACHE_DIR": str(directory / "compiled"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
             "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",

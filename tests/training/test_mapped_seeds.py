@@ -9,7 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from movi import Config
+from momentum_rl import Config
 from tests.training.jax_diagnostics import episodic
 from tests.training.test_fused_loop import assert_close, pair
 

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-import movi
+import momentum_rl
 
 SCRIPT = """
 import resource, sys
-from movi.runs.config import Config
-from movi.training.loop import Watcher
-from movi.training.train import train
+from momentum_rl.runs.config import Config
+from momentum_rl.training.loop import Watcher
+from momentum_rl.training.train import train
 
 class Memory(Watcher):
     seen = []
@@ -45,7 +45,7 @@ def test_memory_is_flat_after_the_replay_is_full(steps, env, tmp_path):
         text=True,
         timeout=600,
         check=True,
-        env={**os.environ, "PYTHONPATH": str(Path(movi.__file__).parents[1])},
+        env={**os.environ, "PYTHONPATH": str(Path(momentum_rl.__file__).parents[1])},
     )
     early, late = map(int, result.stdout.split())
     assert late - early < 8 * 2**20

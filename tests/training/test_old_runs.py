@@ -12,12 +12,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import movi
-from movi.agents.algorithms import MomentumDQN
-from movi.errors import UserError
-from movi.runs.config import Config
-from movi.runs.files import read_config, read_metrics
-from movi.training.train import train
+import momentum_rl
+from momentum_rl.agents.algorithms import MomentumDQN
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_config, read_metrics
+from momentum_rl.training.train import train
 
 OLD = Path(__file__).parent / "run_of_0_1_0"
 
@@ -34,7 +34,7 @@ def test_its_config_has_the_options_where_they_belong(run):
 
 
 def test_its_agent_acts(run):
-    agent = movi.load(run)
+    agent = momentum_rl.load(run)
     assert agent.acts_on == "h"
     assert agent.act(np.zeros(4, np.float32)) in (0, 1)
 

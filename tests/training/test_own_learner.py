@@ -7,13 +7,13 @@ import jax.numpy as jnp
 import optax
 import pytest
 
-from movi.agents import registry
-from movi.agents.options import Options
-from movi.errors import UserError
-from movi.runs.config import Config
-from movi.runs.files import read_config
-from movi.targets import AVI, Algorithm, Target, greedy_value, momentum
-from movi.training.train import train, train_seeds
+from momentum_rl.agents import registry
+from momentum_rl.agents.options import Options
+from momentum_rl.core.targets import AVI, Algorithm, Target, greedy_value, momentum
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_config
+from momentum_rl.training.train import train, train_seeds
 
 FIELDS = {
     "steps": 120,

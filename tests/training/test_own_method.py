@@ -9,17 +9,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import movi
-from movi.agents import registry
-from movi.agents.method import Following, Method
-from movi.agents.networks import MLP
-from movi.agents.options import Options
-from movi.envs import make_environment
-from movi.errors import UserError
-from movi.runs.config import Config
-from movi.training.draws import env_seeds
-from movi.training.evaluation import EVALUATION, evaluate
-from movi.training.train import train
+import momentum_rl
+from momentum_rl.agents import registry
+from momentum_rl.agents.method import Following, Method
+from momentum_rl.agents.networks import MLP
+from momentum_rl.agents.options import Options
+from momentum_rl.envs import make_environment
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import Config
+from momentum_rl.training.draws import env_seeds
+from momentum_rl.training.evaluation import EVALUATION, evaluate
+from momentum_rl.training.train import train
 
 FIELDS = {
     "steps": 120,
@@ -114,7 +114,7 @@ def test_a_method_of_ones_own_is_trained_resumed_loaded_and_evaluated(config, tm
         assert one == other, name
     assert {"loss_critic", "loss_actor", "mean_q"} <= set(whole.metrics[-1])
 
-    agent = movi.load(tmp_path / "halves")
+    agent = momentum_rl.load(tmp_path / "halves")
     x = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
     np.testing.assert_array_equal(agent.act(x), mean_action(agent.params, x))
     np.testing.assert_array_equal(agent.act(x), result.agent.act(x))
@@ -139,8 +139,8 @@ def test_the_file_of_a_method_names_its_algorithm_and_options(tmp_path, monkeypa
     assert result.agent.named.options == {"polyak": 0.25}
     registry._REGISTERED.pop("actor-critic")
     with pytest.raises(UserError, match="algorithm: 'actor-critic', expected one of dqn"):
-        movi.load(tmp_path / "run")
-    agent = movi.load(tmp_path / "run", algorithm=ActorCritic)
+        momentum_rl.load(tmp_path / "run")
+    agent = momentum_rl.load(tmp_path / "run", algorithm=ActorCritic)
     x = np.ones(4, np.float32)
     assert agent.act(x) == result.agent.act(x)
     assert isinstance(agent.act(x), int)

@@ -2,9 +2,9 @@
 
 import pytest
 
-from movi.runs.config import Config
-from movi.runs.presets import preset_fields
-from movi.training.train import train_seeds
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.presets import preset_fields
+from momentum_rl.training.train import train_seeds
 
 # stable-baselines3's zoo: its defaults with the step size 0.001; −157 ± 89 after 20,000 steps.
 ZOO = {

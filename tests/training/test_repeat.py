@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-import movi
-from movi.runs.files import read_config
-from movi.versions import of_training
+import momentum_rl
+from momentum_rl.plumbing.versions import of_training
+from momentum_rl.runs.files import read_config
 from tests.test_evidence import collect
 
 REPOSITORY = Path(__file__).parents[2]
@@ -40,7 +40,7 @@ def resume(run: Path, source: Path) -> subprocess.Popen:
     ours = ("XLA_FLAGS", "NPROC")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(ours)}
     return subprocess.Popen(
-        [sys.executable, "-m", "movi", "resume", str(run)],
+        [sys.executable, "-m", "momentum_rl", "resume", str(run)],
         env={**environment, "PYTHONPATH": str(source), "PYTHONWARNINGS": "ignore"},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
@@ -76,7 +76,7 @@ def test_a_shortened_run_gives_the_same_bytes_in_another_process_and_after_a_kil
 ) -> None:
     committed = read_config(RUNS / "MinAtar-Asterix" / algorithm / "seed-0")
     config = committed.replace(**SHORT).to_json()
-    source = Path(movi.__file__).parents[1]
+    source = Path(momentum_rl.__file__).parents[1]
     one, other = (begin(tmp_path / name, config) for name in ("one", "other"))
     finish(one, source)
     process = resume(other, source)

@@ -16,21 +16,21 @@ import optax
 import pytest
 from gymnasium.vector import AutoresetMode
 
-import movi.training.checkpoint as checkpoint
-import movi.training.run_directory as run_directory
-from movi import cli
-from movi.agents.networks import MLP, ActionValues
-from movi.envs import GymnasiumVector, make_atari
-from movi.errors import Interrupted, UserError
-from movi.replay import UniformReplay
-from movi.runs.config import Config
-from movi.runs.files import read_config, read_metrics, read_status
-from movi.spaces import ObservationSpace
-from movi.training.best import content_of
-from movi.training.checkpoint import Checkpoints
-from movi.training.loop import Watcher
-from movi.training.resume import continued
-from movi.training.train import train, train_seeds
+import momentum_rl.training.checkpoint as checkpoint
+import momentum_rl.training.run_directory as run_directory
+from momentum_rl import cli
+from momentum_rl.agents.networks import MLP, ActionValues
+from momentum_rl.envs import GymnasiumVector, make_atari
+from momentum_rl.errors import Interrupted, UserError
+from momentum_rl.replay import UniformReplay
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_config, read_metrics, read_status
+from momentum_rl.spaces import ObservationSpace
+from momentum_rl.training.best import content_of
+from momentum_rl.training.checkpoint import Checkpoints
+from momentum_rl.training.loop import Watcher
+from momentum_rl.training.resume import continued
+from momentum_rl.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, Scripted, scripted, vector
 from tests.training.test_kills import RESULTS, TINY, assert_equal_runs
 
@@ -147,7 +147,7 @@ def test_atari_in_the_middle_of_a_game_goes_on_exactly(n_step, tmp_path, monkeyp
             "network": ActionValues(space, MLP((8,)), 4),
         }
 
-    monkeypatch.setattr("movi.envs.atari.AtariVector.seed_after", 100)
+    monkeypatch.setattr("momentum_rl.envs.atari.AtariVector.seed_after", 100)
     whole = train(config, tmp_path / "whole", **parts())
     assert whole.loop.scores.episodes >= 4
     for step in (130, 290):
@@ -385,7 +385,7 @@ def test_one_run_directory_one_process(tmp_path):
 
 def test_a_lock_that_is_held_names_its_owner_and_a_stale_one_holds_nobody_up(tmp_path):
     script = (
-        "import sys, os, signal; from pathlib import Path; from movi.runs.lock import Lock\n"
+        "import sys, os, signal; from pathlib import Path; from momentum_rl.runs.lock import Lock\n"
         "lock = Lock(Path(sys.argv[1]) / 'lock')\n"
         "print(os.getpid(), flush=True); sys.stdin.read()\n"
     )
@@ -409,9 +409,9 @@ def test_a_lock_that_is_held_names_its_owner_and_a_stale_one_holds_nobody_up(tmp
 
 
 def movi_file():
-    import movi
+    import momentum_rl
 
-    return movi.__file__
+    return momentum_rl.__file__
 
 
 @pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])
@@ -450,7 +450,7 @@ def test_sigterm_and_sigint_end_the_command_with_their_status(tmp_path, monkeypa
     from contextlib import nullcontext
 
     killer = Kill()
-    monkeypatch.setattr("movi.training.train.progress_bar", lambda *_: nullcontext(killer))
+    monkeypatch.setattr("momentum_rl.training.train.progress_bar", lambda *_: nullcontext(killer))
     handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
     out = tmp_path / "run"
     words = ["train", "momentum-dqn", "--env", "CartPole-v1", "--out", str(out)]
@@ -484,7 +484,7 @@ class Full:
         self.left -= len(content)
         if self.left < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path))
-        from movi.files import write_aside
+        from momentum_rl.plumbing.files import write_aside
 
         write_aside(path, content)
 

@@ -6,9 +6,9 @@ from contextlib import suppress
 
 import pytest
 
-import movi.training.run_directory as run_directory
-from movi.errors import UserError
-from movi.training.train import train
+import momentum_rl.training.run_directory as run_directory
+from momentum_rl.errors import UserError
+from momentum_rl.training.train import train
 from tests.training.test_resume import FUSED, HOST, Stop, StopAt
 
 

@@ -11,10 +11,10 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
-from movi.runs.config import Config
-from movi.runs.presets import preset_fields
-from movi.spaces import Box, ObservationSpace, Spaces
-from movi.training.train import train
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.presets import preset_fields
+from momentum_rl.spaces import Box, ObservationSpace, Spaces
+from momentum_rl.training.train import train
 from tests.training.diagnostics import GAMMA, Diagnostic, vector
 from tests.training.jax_diagnostics import coin, episodic, zero
 

@@ -8,17 +8,17 @@ import pytest
 from gymnasium.envs.classic_control import PendulumEnv
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-import movi
-from movi.cli import main
-from movi.envs import GymnasiumVector, make_environment
-from movi.envs.gymnax_env import make_gymnax
-from movi.errors import UserError
-from movi.runs.config import Config
-from movi.runs.presets import preset_fields
-from movi.spaces import Box
-from movi.training.build import configured_learner
-from movi.training.footprint import footprint
-from movi.training.train import train
+import momentum_rl
+from momentum_rl.cli import main
+from momentum_rl.envs import GymnasiumVector, make_environment
+from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.errors import UserError
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.presets import preset_fields
+from momentum_rl.spaces import Box
+from momentum_rl.training.build import configured_learner
+from momentum_rl.training.footprint import footprint
+from momentum_rl.training.train import train
 
 TINY = {
     **preset_fields("sac"),
@@ -50,7 +50,7 @@ def test_a_run_in_halves_equals_the_whole_and_its_agent_acts(config, tmp_path):
     assert named <= set(row)
     assert ("mean_h" in row) == ("beta" in row) == (config.algorithm == "momentum-sac")
 
-    agent = movi.load(tmp_path / "halves")
+    agent = momentum_rl.load(tmp_path / "halves")
     x = np.random.default_rng(0).normal(size=(7, 3)).astype(np.float32)
     np.testing.assert_array_equal(agent.act(x), whole.agent.act(x))
     assert agent.act(x).shape == (7, 1)
@@ -88,7 +88,7 @@ def test_an_action_without_an_axis_is_learned_loaded_and_acted(tmp_path):
 
     result = train(config, tmp_path / "run", environment=make(), make_environment=make)
     assert len(result.evaluation.returns) == 2
-    agent, x = movi.load(tmp_path / "run"), np.ones(3, np.float32)
+    agent, x = momentum_rl.load(tmp_path / "run"), np.ones(3, np.float32)
     for one in (agent.act(x), agent.act(x, key=1)):
         assert Lever.action_space.contains(one)
     assert agent.act(x, key=1) != agent.act(x, key=2)
@@ -149,7 +149,7 @@ def test_the_commands_train_evaluate_and_export(tmp_path, capsys):
     assert main(["evaluate", str(file), "--episodes", "2", "--num-envs", "2"]) == 0
     assert "mean" in capsys.readouterr().out
     assert main(["resume", str(run), "--steps", "90"]) == 0
-    assert movi.load(run).about["step"] == 90
+    assert momentum_rl.load(run).about["step"] == 90
 
 
 def test_record_writes_a_video_of_actions_that_are_numbers(tmp_path, capsys):

@@ -7,16 +7,16 @@ import numpy as np
 import optax
 import pytest
 
-from movi import cli
-from movi.agents.networks import MLP, ActionValues
-from movi.envs import make_atari
-from movi.errors import UserError
-from movi.replay.interface import slack_of
-from movi.runs.config import Config
-from movi.spaces import ObservationSpace
-from movi.training.checkpoint import Checkpoints
-from movi.training.footprint import footprint
-from movi.training.train import train
+from momentum_rl import cli
+from momentum_rl.agents.networks import MLP, ActionValues
+from momentum_rl.envs import make_atari
+from momentum_rl.errors import UserError
+from momentum_rl.replay.interface import slack_of
+from momentum_rl.runs.config import Config
+from momentum_rl.spaces import ObservationSpace
+from momentum_rl.training.checkpoint import Checkpoints
+from momentum_rl.training.footprint import footprint
+from momentum_rl.training.train import train
 from tests.training.test_kills import ATARI, assert_equal_runs
 from tests.training.test_resume import FUSED, HOST, StopAt
 

@@ -10,21 +10,21 @@ from pathlib import Path
 import jax
 import pytest
 
-import movi
-from movi import cli
-from movi.agents.learner import fingerprint
-from movi.agents.registry import known, names
-from movi.runs.config import Config
-from movi.runs.files import read_config, read_metrics
-from movi.spaces import Box, ObservationSpace, Spaces
-from movi.training.build import configured_learner
-from movi.training.train import train
+import momentum_rl
+from momentum_rl import cli
+from momentum_rl.agents.learner import fingerprint
+from momentum_rl.agents.registry import known, names
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_config, read_metrics
+from momentum_rl.spaces import Box, ObservationSpace, Spaces
+from momentum_rl.training.build import configured_learner
+from momentum_rl.training.train import train
 from tests.training.test_resume import FUSED
 
 pty = pytest.importorskip("pty")
 
 SEEN = ObservationSpace((3,), "float32")
-SOURCE = Path(movi.__file__).parents[1]
+SOURCE = Path(momentum_rl.__file__).parents[1]
 PLACES = [SOURCE, SOURCE.parent, *filter(None, [os.environ.get("PYTHONPATH")])]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PLACES))}
 
@@ -93,7 +93,7 @@ def longer_here(run, whole):
 def test_a_run_that_began_on_a_terminal_goes_on_in_a_file(colour, tmp_path):
     run = tmp_path / "run"
     config = replace(FUSED.replace(beta_schedule="mean"), steps=150)
-    words = ["-m", "movi", "train", config.algorithm, "--env", config.env, "--out", str(run)]
+    words = ["-m", "momentum_rl", "train", config.algorithm, "--env", config.env, "--out", str(run)]
     for name in ("steps", "learning_starts", "batch_size", "checkpoint_every", "iteration_steps"):
         words += [f"--{name.replace('_', '-')}", str(getattr(config, name))]
     words += ["--beta-schedule", "mean", "--hidden", "8", "--evaluation-episodes", "0"]
@@ -108,7 +108,8 @@ def test_a_run_that_began_in_a_notebook_goes_on_outside_of_it(tmp_path):
     pytest.importorskip("ipykernel", reason="ipykernel is not installed (extra `dev`)")
     run, config = tmp_path / "run", replace(FUSED.replace(beta_schedule="mean"), steps=150)
     code = (
-        "import jax; from movi.runs.config import Config; from movi.training.train import train\n"
+        "import jax; from momentum_rl.runs.config import Config\n"
+        "from momentum_rl.training.train import train\n"
         f"train(Config.from_json({config.to_json()!r}), {str(run)!r})\n"
         "assert '\\x1b' in str(jax.make_jaxpr(lambda x: x + 1)(1.0))"
     )

@@ -10,17 +10,17 @@ import numpy as np
 import optax
 import pytest
 
-import movi
-from movi.agents import Agent, NetworkSpec, make_network, save
-from movi.envs import make_gymnasium
-from movi.errors import UserError
-from movi.replay import UniformReplay
-from movi.runs.config import Config
-from movi.runs.files import read_config, read_metrics, read_status
-from movi.spaces import ObservationSpace, Spaces
-from movi.training.evaluation import evaluate
-from movi.training.train import train
-from movi.transitions import Horizon
+import momentum_rl
+from momentum_rl.agents import Agent, NetworkSpec, make_network, save
+from momentum_rl.envs import make_gymnasium
+from momentum_rl.errors import UserError
+from momentum_rl.replay import UniformReplay
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import read_config, read_metrics, read_status
+from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.training.evaluation import evaluate
+from momentum_rl.training.train import train
+from momentum_rl.transitions import Horizon
 from tests.training.diagnostics import MODES, OneState, Scripted, scripted, vector
 
 SHORT = {
@@ -61,7 +61,7 @@ def test_a_run_directory_holds_config_metrics_timing_events_status_and_agent(run
     assert read_config(path) == config
     (since,) = json.loads((path / "versions.json").read_text())["since"]
     assert since["step"] == 0
-    assert since["versions"]["movi"] == movi.__version__
+    assert since["versions"]["movi"] == momentum_rl.__version__
     assert since["versions"]["jax"] == jax.__version__
     status = read_status(path)
     assert (status.status, status.step, status.message) == ("finished", 600, "")
@@ -124,7 +124,7 @@ def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(run, tmp_pat
 def test_a_saved_agent_acts_as_the_trained_one_after_two_lines(run):
     path, _, result = run
     observations = np.random.default_rng(0).normal(size=(50, 4)).astype(np.float32)
-    agent = movi.load(path / "agent.safetensors")
+    agent = momentum_rl.load(path / "agent.safetensors")
     actions = [agent.act(observation) for observation in observations]
     assert all(isinstance(action, int) for action in actions)
     np.testing.assert_array_equal(actions, agent.act(observations))
@@ -133,7 +133,7 @@ def test_a_saved_agent_acts_as_the_trained_one_after_two_lines(run):
         actions, result.agent.values(observations, "h").argmax(1)
     )  # H acts
     assert agent.about["algorithm"] == "momentum-dqn"
-    assert movi.load(path).act(observations[0]) == actions[0]
+    assert momentum_rl.load(path).act(observations[0]) == actions[0]
 
 
 def test_an_observation_of_another_shape_is_one_line(run):
@@ -165,7 +165,7 @@ def test_a_run_that_diverges_ends_as_a_result_with_finite_parameters(algorithm, 
     assert status.message == f"diverged at step {result.step}"
     rows = read_metrics(tmp_path / "run")  # every line is JSON, also of what is not finite
     assert rows[-1]["step"] <= 1_000
-    agent = movi.load(tmp_path / "run")
+    agent = momentum_rl.load(tmp_path / "run")
     assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(agent.params))
 
 
@@ -197,7 +197,7 @@ def test_a_mistake_writes_nothing(tmp_path, change):
 
 
 def test_a_run_that_is_interrupted_says_so(tmp_path):
-    from movi.training.loop import Watcher
+    from momentum_rl.training.loop import Watcher
 
     class Stop(Watcher):
         def row(self, row):
@@ -270,8 +270,8 @@ def test_a_network_and_optimiser_of_your_own_train_save_and_load(tmp_path):
     result = train(config, tmp_path / "run", network=Wide(), optimiser=optax.adabelief(1e-3))
     assert result.metrics[-1]["updates"] == 500
     with pytest.raises(UserError, match="network of your own"):
-        movi.load(tmp_path / "run")
-    agent = movi.load(tmp_path / "run", network=Wide())
+        momentum_rl.load(tmp_path / "run")
+    agent = momentum_rl.load(tmp_path / "run", network=Wide())
     x = np.ones(4, np.float32)
     np.testing.assert_array_equal(agent.values(x), result.agent.values(x))
 
@@ -283,11 +283,11 @@ def test_a_file_that_is_no_agent_is_one_line(tmp_path, content):
     file = tmp_path / "agent.safetensors"
     file.write_bytes(content)
     with pytest.raises(UserError, match="not an agent's file"):
-        movi.load(file)
+        momentum_rl.load(file)
 
 
 def test_a_cut_or_newer_agents_file_is_one_line(tmp_path, monkeypatch):
-    import movi.agents.agent as module
+    import momentum_rl.agents.agent as module
 
     space = Spaces(ObservationSpace((4,), "float32"), 2)
     network = make_network(NetworkSpec("mlp", (8,)), space)
@@ -298,19 +298,19 @@ def test_a_cut_or_newer_agents_file_is_one_line(tmp_path, monkeypatch):
     for length in (4, 20, len(whole) // 2, len(whole) - 1):
         (tmp_path / "cut.safetensors").write_bytes(whole[:length])
         with pytest.raises(UserError, match="not an agent's file"):
-            movi.load(tmp_path / "cut.safetensors")
+            momentum_rl.load(tmp_path / "cut.safetensors")
     with monkeypatch.context() as older:
         older.setattr(module, "FORMAT", 0)
         with pytest.raises(UserError, match="format 1, this version of movi reads up to 0"):
-            movi.load(tmp_path / "a.safetensors")
+            momentum_rl.load(tmp_path / "a.safetensors")
     odd = Agent(network, params, space, spec=NetworkSpec("mlp", ("wide",)))
     save(odd, tmp_path / "odd.safetensors")
     with pytest.raises(UserError, match="hidden: 'wide', expected an integer"):
-        movi.load(tmp_path / "odd.safetensors")
+        momentum_rl.load(tmp_path / "odd.safetensors")
     wrong = Agent(network, params, space, spec=NetworkSpec("mlp", (9,)))
     save(wrong, tmp_path / "wrong.safetensors")
     with pytest.raises(UserError, match="do not fit its network"):
-        movi.load(tmp_path / "wrong.safetensors")
+        momentum_rl.load(tmp_path / "wrong.safetensors")
 
 
 def test_image_observations_are_learned_from_in_their_own_dtype():

@@ -18,17 +18,17 @@ from pathlib import Path
 
 import numpy as np
 
-import movi.envs.gym_vector
-import movi.envs.gymnax_env
-import movi.training.train
-from movi.runs.config import Config
-from movi.training.checkpoint import Checkpoints
-from movi.training.loop import Watcher
-from movi.training.train import train
+import momentum_rl.envs.gym_vector
+import momentum_rl.envs.gymnax_env
+import momentum_rl.training.train
+from momentum_rl.runs.config import Config
+from momentum_rl.training.checkpoint import Checkpoints
+from momentum_rl.training.loop import Watcher
+from momentum_rl.training.train import train
 
 # What a run imports on its way, once for all children. gymnax itself starts XLA when it is
 # imported, which no child would survive; most of its time is seaborn's.
-for name in ("gymnasium.envs.classic_control", "movi.agents.sac", "seaborn", "tensorboardX"):
+for name in ("gymnasium.envs.classic_control", "momentum_rl.agents.sac", "seaborn", "tensorboardX"):
     with suppress(ImportError):
         import_module(name)
 
@@ -94,7 +94,7 @@ def child(job, pipe):
     config = Config.from_dict(job["config"])
     if job.get("seeds"):
         outs = [Path(job["out"]) / f"seed-{seed}" for seed in job["seeds"]]
-        movi.training.train.train_seeds(
+        momentum_rl.training.train.train_seeds(
             config, job["seeds"], outs, vectorised=True, watcher=watcher
         )
     else:

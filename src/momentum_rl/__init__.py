@@ -1,0 +1,57 @@
+"""Momentum in Reinforcement Learning: MoVI and Momentum-DQN, from tables to Atari, on JAX.
+
+>>> import momentum_rl
+>>> mdp = momentum_rl.garnet(30, 4, 4, seed=0)
+>>> solution = momentum_rl.solve(mdp, "movi")
+>>> solution.converged
+True
+>>> config = momentum_rl.Config("momentum-dqn", "CartPole-v1", steps=2000, evaluation_episodes=1)
+>>> momentum_rl.train(config).status
+'finished'
+
+Names are imported when they are first used, so that ``import momentum_rl`` costs nothing.
+"""
+
+from typing import TYPE_CHECKING
+
+from momentum_rl.errors import UserError as UserError
+from momentum_rl.plumbing.modules import named
+from momentum_rl.version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from momentum_rl.agents.agent import load as load
+    from momentum_rl.agents.options import Averaging as Averaging
+    from momentum_rl.agents.options import Options as Options
+    from momentum_rl.agents.registry import register as register
+    from momentum_rl.core.targets import Algorithm as Algorithm
+    from momentum_rl.core.targets import Target as Target
+    from momentum_rl.core.targets import momentum as momentum
+    from momentum_rl.mdp import FiniteMDP as FiniteMDP
+    from momentum_rl.mdp import garnet as garnet
+    from momentum_rl.mdp import load_mdp as load_mdp
+    from momentum_rl.mdp import optimum as optimum
+    from momentum_rl.mdp import policy_values as policy_values
+    from momentum_rl.mdp import save_mdp as save_mdp
+    from momentum_rl.planning import compare as compare
+    from momentum_rl.planning import policy_value as policy_value
+    from momentum_rl.planning import solve as solve
+    from momentum_rl.runs.config import Config as Config
+    from momentum_rl.sweeps.drive import sweep as sweep
+    from momentum_rl.training.train import train as train
+
+DISTRIBUTION = "momentum-rl"  # by which the command tells this package from others of its name
+
+_HOMES = {
+    ".agents.agent": ("load",),
+    ".agents.options": ("Averaging", "Options"),
+    ".agents.registry": ("register",),
+    ".mdp": ("FiniteMDP", "garnet", "load_mdp", "optimum", "policy_values", "save_mdp"),
+    ".planning": ("compare", "policy_value", "solve"),
+    ".runs.config": ("Config",),
+    ".sweeps.drive": ("sweep",),
+    ".core.targets": ("Algorithm", "Target", "momentum"),
+    ".training.train": ("train",),
+}
+
+__all__ = ["UserError", "__version__", *(name for names in _HOMES.values() for name in names)]
+__getattr__, __dir__ = named(__name__, _HOMES)

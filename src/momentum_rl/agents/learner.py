@@ -1,0 +1,368 @@
+"""The one learner: a method's networks, their lagged copies and optimisers, moved step by step.
+
+A learner is a few pure functions. Each network has an online copy, lagged copies and an optimiser
+state of its own; each update moves every online network one optimiser step down its own loss.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import flax.linen as nn
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from jax import Array
+
+from momentum_rl.agents.inspection import dormant, update_size
+from momentum_rl.agents.method import Apply, Context, Method, Networks, inputs_of
+from momentum_rl.core.schedules import Schedule
+from momentum_rl.core.soft import Real
+from momentum_rl.core.values import NUMBER
+from momentum_rl.errors import UserError
+from momentum_rl.spaces import Spaces
+from momentum_rl.transitions import Transition
+
+Params = Any
+
+
+class LearnerState(NamedTuple):
+    """Everything that learning needs to continue, by network name."""
+
+    online: dict[str, Params]
+    """The parameters that are trained."""
+    lagged: dict[str, Params]
+    """The parameters that targets read, each leaf [L, ...], newest first."""
+    optimiser: dict[str, optax.OptState]
+    """One optimiser state per network."""
+    updates: Array
+    """The number of updates so far."""
+    diverged_at: Array
+    """The step of the first update that was not finite; 0 before it. From then on the state stands
+    still, so that it keeps the last finite parameters."""
+
+
+class Learner(NamedTuple):
+    """A method made learnable; each function is pure and maps over seeds."""
+
+    init: Callable[[Array], LearnerState]
+    """``init(key) -> state``."""
+    update: Callable[..., tuple[LearnerState, dict[str, Array]]]
+    """``update(state, batches, step, key=None) -> (state, metrics)``. ``batches`` is a
+    ``Transition`` of arrays [M, B, ...] with M = ``minibatches``; ``step`` is the agent step, for
+    β. ``metrics`` has each network's loss, and what the method shows."""
+    sync: Callable[[LearnerState], LearnerState]
+    """``sync(state) -> state``: the online networks become the newest lagged copies, and each older
+    copy moves back by one; but for networks whose copies follow by Polyak averaging."""
+    act: Callable[..., Array]
+    """``act(state, observations [n, ...], key=None) -> actions [n, ...]``."""
+    minibatches: int
+    """How many minibatches an update takes."""
+    metrics: tuple[str, ...]
+    """The names of an update's metrics, in order."""
+    inspect: Callable[..., dict[str, Array]]
+    """``inspect(state, batches, seen [n, ...], step, key=None) -> health``: how an update of these
+    batches would move each network, in units of its learning rate (where that is known), and how
+    much of the network that acts is dormant on what is seen (where it is this package's)."""
+
+
+@dataclass(frozen=True, eq=False)
+class _Parts:
+    """What a learner is made of."""
+
+    method: Method
+    modules: Mapping[str, nn.Module]
+    optimisers: Mapping[str, optax.GradientTransformation]
+    spaces: Spaces
+    beta: Schedule
+    rates: Mapping[str, float]
+
+
+def make_learner(
+    method: Method,
+    network: nn.Module | Mapping[str, nn.Module],
+    optimiser: optax.GradientTransformation | Mapping[str, optax.GradientTransformation],
+    spaces: Spaces,
+    *,
+    beta: Schedule,
+    rates: Mapping[str, float] | None = None,
+) -> Learner:
+    """A learner of this method.
+
+    Args:
+      method: the losses, the policy and the lagged copies.
+      network: any flax module from observations [B, ...] in their own dtype to outputs [B, A, …],
+        for all networks, or one for each by name; each is initialised by a key of its own.
+      optimiser: any optax transformation, or one for each network by name; each network has its own
+        state of it.
+      spaces: what is seen and done.
+      beta: β as a function of the agent step.
+      rates: the learning rate of each network by name, where it is known.
+    """
+    names = tuple(method.networks)
+    modules = network if isinstance(network, Mapping) else dict.fromkeys(names, network)
+    optimisers = optimiser if isinstance(optimiser, Mapping) else dict.fromkeys(names, optimiser)
+    parts = _Parts(method, modules, optimisers, spaces, beta, rates or {})
+    return Learner(
+        init=partial(_init, parts),
+        update=partial(_update, parts),
+        sync=partial(_sync, parts),
+        act=partial(_act, parts),
+        minibatches=method.minibatches,
+        metrics=tuple(sorted([*(f"loss_{name}" for name in names), *method.shown])),
+        inspect=partial(_inspect, parts),
+    )
+
+
+def _init(parts: _Parts, key: Array) -> LearnerState:
+    online: dict[str, Params] = {}
+    lagged, states = {}, {}
+    networks = parts.method.networks
+    inputs = inputs_of(parts.method.inputs, networks, parts.spaces)
+    for (name, following), own in zip(networks.items(), jax.random.split(key, len(networks))):
+        outputs, variables = parts.modules[name].init_with_output(own, *inputs[name])
+        if parts.method.gives_values:
+            kind, found = parts.method.kinds.get(name, NUMBER), getattr(outputs, "shape", None)
+            if found != (expected := (1, parts.spaces.numbered, *kind.shape)):
+                raise UserError(f"network: {name} gives {found} for one state, expected {expected}")
+        if set(variables) != {"params"}:
+            raise UserError(f"network: has variables {sorted(variables)}, expected parameters only")
+        first = parts.method.starts_as.get(name)
+        online[name] = variables["params"] if first is None else online[first]
+        if following.copies:
+            lagged[name] = jax.tree.map(
+                lambda p, n=following.copies: jnp.stack([p] * n), online[name]
+            )
+        states[name] = parts.optimisers[name].init(online[name])
+    return LearnerState(online, lagged, states, jnp.int32(0), jnp.int32(0))
+
+
+def networks_of(
+    modules: Mapping[str, nn.Module],
+    online: Mapping[str, Params],
+    frozen: Mapping[str, Params],
+    lagged: Mapping[str, Params],
+) -> Networks:
+    """The networks with their parameters; lagged leaves are [L, ...]."""
+
+    def applied(name: str, params: Params) -> Apply:
+        return lambda *inputs: modules[name].apply({"params": params}, *inputs)
+
+    def copies(name: str, params: Params) -> tuple[Apply, ...]:
+        count = len(jax.tree.leaves(params)[0])
+        return tuple(applied(name, jax.tree.map(lambda p, i=i: p[i], params)) for i in range(count))
+
+    return Networks(
+        {name: applied(name, params) for name, params in online.items()},
+        {name: applied(name, params) for name, params in frozen.items()},
+        {name: copies(name, params) for name, params in lagged.items()},
+    )
+
+
+def _gradients(
+    parts: _Parts, state: LearnerState, batches: Transition, context: Context
+) -> tuple[dict[str, Params], dict[str, Array], dict[str, Array]]:
+    """Each network's gradient and loss, and what the method shows."""
+
+    def objective(online: dict[str, Params]) -> tuple[Real, Any]:
+        networks = networks_of(parts.modules, online, state.online, state.lagged)
+        losses, shown = parts.method.losses(networks, batches, context)
+        costs = {name: jnp.mean(losses[name]) for name in parts.method.networks}
+        # Each loss has a gradient for its own network alone: others enter it frozen or lagged.
+        return sum(costs.values()), (costs, {name: jnp.mean(x) for name, x in shown.items()})
+
+    gradients, (costs, shown) = jax.grad(objective, has_aux=True)(state.online)
+    return gradients, costs, shown
+
+
+def _move(
+    parts: _Parts, online: dict[str, Params], states: dict[str, Any], gradients: dict[str, Params]
+) -> tuple[dict[str, Params], dict[str, Any]]:
+    """One optimiser step of each network."""
+    moved = {}
+    for name, optimiser in parts.optimisers.items():
+        change, state = optimiser.update(gradients[name], states[name], online[name])
+        moved[name] = optax.apply_updates(online[name], change), state
+    return {name: own[0] for name, own in moved.items()}, {n: own[1] for n, own in moved.items()}
+
+
+def _mended(online: dict[str, Params], lagged: dict[str, Params]) -> dict[str, Params]:
+    """What is not finite, replaced by the newest lagged copy (by 0 where there is none)."""
+
+    def mended(name: str, own: Params) -> Params:
+        if name not in lagged:
+            return jax.tree.map(lambda new: jnp.where(jnp.isfinite(new), new, 0), own)
+        return jax.tree.map(
+            lambda new, old: jnp.where(jnp.isfinite(new), new, old[0]), own, lagged[name]
+        )
+
+    return {name: mended(name, own) for name, own in online.items()}
+
+
+def _update(
+    parts: _Parts, state: LearnerState, batches: Transition, step: Array, key: Array | None = None
+) -> tuple[LearnerState, dict[str, Array]]:
+    context = Context(jnp.asarray(parts.beta(step), jnp.float32), step, key)
+    gradients, costs, shown = _gradients(parts, state, batches, context)
+    finite = state.diverged_at == 0
+    for name, cost in costs.items():
+        finite &= jnp.isfinite(cost) & _all_finite(gradients[name])
+    # A branch moves the parameters in place; a choice between the old and the new ones would
+    # copy all of them, at a third of an update's time.
+    online, states = jax.lax.cond(
+        finite,
+        partial(_move, parts),
+        lambda online, states, _: (online, states),
+        state.online,
+        state.optimiser,
+        gradients,
+    )
+    finite &= _all_finite(online)  # an optimiser can spoil finite gradients
+    # A loop of at most one round: a branch would copy the parameters on the usual way too.
+    online, _ = jax.lax.while_loop(
+        lambda carry: carry[1],
+        lambda carry: (_mended(carry[0], state.lagged), jnp.zeros_like(carry[1])),
+        (online, ~finite & (state.diverged_at == 0)),
+    )
+    moved = LearnerState(
+        online=online,
+        lagged=_followed(parts, online, state.lagged, finite),
+        optimiser=states,
+        updates=state.updates + finite,
+        diverged_at=jnp.where(
+            finite | (state.diverged_at > 0), state.diverged_at, jnp.asarray(step, jnp.int32)
+        ),
+    )
+    return moved, {**{f"loss_{name}": cost for name, cost in costs.items()}, **shown}
+
+
+def _followed(
+    parts: _Parts, online: dict[str, Params], lagged: dict[str, Params], finite: Array
+) -> dict[str, Params]:
+    """The lagged copies after an update: those that follow by Polyak averaging have moved."""
+    result = dict(lagged)
+    for name, following in parts.method.networks.items():
+        if following.polyak is not None:
+            share = jnp.where(finite, following.polyak, 0.0)
+            result[name] = jax.tree.map(
+                lambda new, old, share=share: old + share * (new[None] - old),
+                online[name],
+                lagged[name],
+            )
+    return result
+
+
+def _sync(parts: _Parts, state: LearnerState) -> LearnerState:
+    lagged = {
+        name: jax.tree.map(
+            lambda new, old: jnp.concatenate([new[None], old[:-1]]), state.online[name], own
+        )
+        if parts.method.networks[name].polyak is None
+        else own
+        for name, own in state.lagged.items()
+    }
+    return state._replace(lagged=lagged)
+
+
+def _act(parts: _Parts, state: LearnerState, observation: Array, key: Array | None = None) -> Array:
+    networks = networks_of(parts.modules, state.online, state.online, state.lagged)
+    return parts.method.policy(networks, observation, key)
+
+
+def _inspect(
+    parts: _Parts,
+    state: LearnerState,
+    batches: Transition,
+    seen: Array,
+    step: Array,
+    key: Array | None = None,
+) -> dict[str, Array]:
+    context = Context(jnp.asarray(parts.beta(step), jnp.float32), step, key)
+    gradients, _, _ = _gradients(parts, state, batches, context)
+    found = {}
+    for name, rate in parts.rates.items():
+        size = update_size(
+            parts.optimisers[name], gradients[name], state.optimiser[name], state.online[name]
+        )
+        found[f"rms_update_{name}"] = size / rate
+    acting = parts.method.acts_on
+    if acting not in parts.method.inputs:
+        found |= dormant(parts.modules[acting], state.online[acting], seen)
+    return found
+
+
+def _all_finite(tree: Any) -> Array:
+    # One matrix product for each leaf reads it at the memory's speed. Weights this small keep the
+    # sum of finite entries finite.
+    leaves = [leaf.reshape(-1, *leaf.shape[-1:]) for leaf in jax.tree.leaves(tree)]
+    sums = [jnp.full(leaf.shape[0], 2.0**-32, leaf.dtype) @ leaf for leaf in leaves]
+    return jnp.all(jnp.stack([jnp.all(jnp.isfinite(sum)) for sum in sums]))
+
+
+def fingerprint(learner: Learner, spaces: Spaces) -> str:
+    """A digest of what updating and acting compute: losses, networks, optimisers, β, the policy.
+
+    Two learners with the same digest train alike. It is of their trace, so that it can be compared
+    only where this package and JAX are the same: the first part is of this package's source.
+    """
+    shape, dtype = spaces.observation.shape, spaces.observation.dtype
+    m, b = learner.minibatches, 2
+    seen = jax.ShapeDtypeStruct((m, b, *shape), dtype)
+    number = jax.ShapeDtypeStruct((m, b), jnp.float32)
+    action = jax.ShapeDtypeStruct((m, b, *spaces.action.shape), spaces.action.dtype)
+    batches = Transition(seen, action, number, number, seen)
+    key = jax.eval_shape(lambda: jax.random.key(0))
+    state = jax.eval_shape(learner.init, key)
+    step = jax.ShapeDtypeStruct((), jnp.int32)
+    digest = hashlib.sha256()
+    for traced in (
+        jax.make_jaxpr(learner.update)(state, batches, step, key),
+        jax.make_jaxpr(learner.act)(state, jax.ShapeDtypeStruct((b, *shape), dtype), key),
+    ):
+        text = traced.pretty_print(use_color=False)  # str colours it in a terminal or a notebook
+        text = re.sub(r" at 0x[0-9a-fX]+", "", text)  # where a function lies in memory
+        digest.update(text.encode())
+        for constant in _constants(traced):
+            digest.update(np.asarray(constant).tobytes())
+    return f"{_source()}-{digest.hexdigest()}"
+
+
+def comparable(one: str, other: str) -> bool:
+    """Whether two fingerprints are of the same source of this package."""
+    return bool(one) and one.partition("-")[0] == other.partition("-")[0]
+
+
+@cache
+def _source() -> str:
+    """A digest of what this package traces: its agents, and what algorithms are made of."""
+    digest, package = hashlib.sha256(), Path(__file__).parents[1]
+    names = ("algorithm.py", "schedules.py", "soft.py", "targets.py", "values.py")
+    for file in sorted([*package.glob("agents/*.py"), *(package / name for name in names)]):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _constants(traced: Any) -> Iterator[Any]:
+    """The arrays in a trace, those of functions inside it too."""
+    yield from traced.consts
+    for equation in traced.jaxpr.eqns:
+        for parameter in jax.tree.leaves(
+            list(equation.params.values()), is_leaf=lambda x: hasattr(x, "consts")
+        ):
+            if hasattr(parameter, "consts") and hasattr(parameter, "jaxpr"):
+                yield from _constants(parameter)
+
+
+def compiled(learner: Learner) -> Learner:
+    """The same learner, compiled; ``update`` and ``sync`` take the state's buffers over."""
+    return learner._replace(
+        init=jax.jit(learner.init),
+        update=jax.jit(learner.update, donate_argnums=0),
+        sync=jax.jit(learner.sync, donate_argnums=0),
+        act=jax.jit(learner.act),
+    )

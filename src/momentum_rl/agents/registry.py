@@ -1,0 +1,168 @@
+"""The algorithms by name: this package's, those of installed packages, and modules of one's own.
+
+An installed package adds algorithms by entry points of the group ``momentum_rl.algorithms``; a
+module of one's own is named on the command line, ``movi train mine:ALGORITHM``. Each names a
+dataclass of options (``momentum_rl.agents.options``), or an ``Algorithm``, which has those of its
+β, if it has one.
+"""
+
+import dataclasses
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, get_type_hints
+
+from momentum_rl.agents import algorithms as own
+from momentum_rl.agents.options import Averaging, Options, Unknown
+from momentum_rl.core.targets import Algorithm
+from momentum_rl.errors import UserError, door
+from momentum_rl.plumbing.modules import import_trusted, module_of
+from momentum_rl.plumbing.reading import checked
+
+GROUP = "momentum_rl.algorithms"
+
+_REGISTERED: dict[str, type[Options]] = {
+    "dqn": own.DQN,
+    "momentum-dqn": own.MomentumDQN,
+    "deep-sql": own.DeepSQL,
+    "deep-dpp": own.DeepDPP,
+    "double-dqn": own.DoubleDQN,
+    "munchausen-dqn": own.MunchausenDQN,
+    "momentum-double-dqn": own.MomentumDoubleDQN,
+    "momentum-munchausen-dqn": own.MomentumMunchausenDQN,
+    "c51": own.C51,
+    "qr-dqn": own.QRDQN,
+    "momentum-c51": own.MomentumC51,
+    "momentum-qr-dqn": own.MomentumQRDQN,
+    "sac": own.SAC,
+    "momentum-sac": own.MomentumSAC,
+}
+_OURS = dict(_REGISTERED)
+
+
+@door
+def register(name: str, algorithm: type[Options] | Algorithm) -> None:
+    """Make an algorithm known by a name in this process.
+
+    >>> from momentum_rl.core.targets import AVI, Algorithm, Target, greedy_value
+    >>> half = Algorithm("half", {"q": Target(greedy_value,
+    ...     lambda values, a, r, discount, v, beta: r + discount * v / 2)})
+    >>> register("half", half)
+    >>> options_of("half").algorithm() is half
+    True
+    """
+    if not name:
+        raise UserError(f"algorithm: {name!r}, expected a name")
+    one: Any = algorithm
+    made = declared(one)
+    if name in _OURS and _OURS[name] is not made:
+        raise UserError(f"algorithm: {name!r} is one of this package's, expected another name")
+    _REGISTERED[name] = made
+
+
+@cache
+def declared(algorithm: Any) -> type[Options]:
+    """The dataclass of an algorithm's options."""
+    if isinstance(algorithm, type):
+        name = algorithm.__name__
+        if not issubclass(algorithm, Options) or "__dataclass_fields__" not in vars(algorithm):
+            raise UserError(f"algorithm: {name}, expected a dataclass of momentum_rl.Options")
+        if algorithm.algorithm is Options.algorithm and algorithm.method is Options.method:
+            raise UserError(f"algorithm: {name} has no algorithm(), expected one")
+        for field in dataclasses.fields(algorithm):
+            if field.default is field.default_factory is dataclasses.MISSING:
+                raise UserError(f"algorithm: {name}.{field.name} has no default, expected one")
+        return algorithm
+    if not hasattr(algorithm, "targets"):
+        raise UserError(f"algorithm: {algorithm!r}, expected an Algorithm or a class of Options")
+    base = Averaging if algorithm.uses_beta else Options
+    methods = {"title": algorithm.name, "algorithm": lambda self: algorithm}
+    return dataclasses.dataclass(frozen=True)(type(algorithm.name, (base,), methods))
+
+
+@cache
+def _installed() -> Mapping[str, EntryPoint]:
+    """The algorithms of installed packages; nothing of them is imported yet."""
+    return {point.name: point for point in entry_points(group=GROUP)}
+
+
+def names() -> list[str]:
+    """All names, without importing anything.
+
+    >>> names()[:3]
+    ['dqn', 'momentum-dqn', 'deep-sql']
+    """
+    return [*_REGISTERED, *(name for name in _installed() if name not in _REGISTERED)]
+
+
+def known(name: str) -> type[Options] | None:
+    """The options of an algorithm; None if it is unknown. Imports no module that a file names."""
+    if name not in _REGISTERED and name in _installed():
+        point = _installed()[name]
+        try:
+            register(name, point.load())
+        except Exception as error:  # another's package may raise anything
+            raise UserError(f"algorithm: {name!r} of {point.value} fails: {error}") from None
+    return _REGISTERED.get(name)
+
+
+def find(name: str, trust: Collection[str] = ()) -> type[Options]:
+    """The options of an algorithm, whose module is imported if it is trusted.
+
+    >>> find("dqm")
+    Traceback (most recent call last):
+    momentum_rl.errors.UserError: algorithm: 'dqm', expected one of dqn, ...
+    """
+    found = known(name)
+    if found is None and ":" in name:
+        module, what = module_of(name, "algorithm"), f"algorithm: {name!r}"
+        attribute = name.removeprefix(f"{module}:")
+        made = getattr(import_trusted(module, trust, what), attribute, None)
+        if made is None:
+            raise UserError(f"{what}: the module {module!r} has no {attribute!r}")
+        register(name, made)
+        found = known(name)
+    if found is None:
+        raise UserError(f"algorithm: {name!r}, expected one of {', '.join(names())} or MODULE:NAME")
+    return found
+
+
+def options_of(name: str, given: Any = None) -> Options:
+    """The options of an algorithm from a mapping of some of them; unchecked if it is unknown.
+
+    >>> options_of("momentum-dqn", {"beta": 0.9}).beta
+    0.9
+    >>> options_of("dqn", {"beta": 0.9})
+    Traceback (most recent call last):
+    momentum_rl.errors.UserError: options: dqn has no 'beta', expected none
+    """
+    kind = known(name)
+    if isinstance(given, Options) and not isinstance(given, Unknown):
+        if kind is not None and type(given) is not kind:
+            raise UserError(f"options: of {type(given).__name__}, expected those of {name}")
+        return given
+    if not isinstance(given, Unknown | Mapping | None):
+        raise UserError(f"options: {given!r}, expected the options of {name} by their names")
+    values = given.to_json() if isinstance(given, Unknown) else dict(given or {})
+    return Unknown.of(values) if kind is None else options_for(kind, name, values)
+
+
+def options_for(kind: type[Options], name: str, values: Mapping[str, Any]) -> Options:
+    """Options of a dataclass from some of them by their names, checked."""
+    fields = [field.name for field in dataclasses.fields(kind)]
+    unknown = sorted(set(values) - set(fields))
+    if unknown:
+        expected = f"some of {', '.join(fields)}" if fields else "none"
+        raise UserError(f"options: {name} has no {unknown[0]!r}, expected {expected}")
+    hints = get_type_hints(kind)
+    return kind(**{key: checked(value, hints[key], key) for key, value in values.items()})
+
+
+def title_of(name: str) -> str:
+    """What an algorithm is called in figures and tables.
+
+    >>> title_of("momentum-dqn"), title_of("mine:OWN")
+    ('Momentum-DQN', 'mine:OWN')
+    """
+    found = known(name)
+    return found.title or name if found is not None else name

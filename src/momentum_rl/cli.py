@@ -1,0 +1,146 @@
+"""The command line: a table of commands and an entry point."""
+
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from momentum_rl.errors import (
+    Interrupted,
+    MissingExtra,
+    ToleranceMissed,
+    UserError,
+    needing_agents,
+    one_line,
+)
+from momentum_rl.plumbing.arguments import with_options
+from momentum_rl.plumbing.signals import listening, raised
+from momentum_rl.version import __version__
+
+# Each command is a frozen dataclass with a docstring, documented fields and `execute()`; it is
+# imported when it is called, so that no command pays for another.
+COMMANDS = {
+    "solve": "momentum_rl.planning.commands:Solve",
+    "garnet": "momentum_rl.mdp.commands:Garnet",
+    "mdp maze": "momentum_rl.mdp.commands:Maze",
+    "mdp inventory": "momentum_rl.mdp.commands:Inventory",
+    "mdp queue": "momentum_rl.mdp.commands:Queue",
+    "mdp replacement": "momentum_rl.mdp.commands:Replacement",
+    "mdp forest": "momentum_rl.mdp.commands:Forest",
+    "mdp pendulum": "momentum_rl.mdp.commands:Pendulum",
+    "mdp epidemic": "momentum_rl.mdp.commands:Epidemic",
+    "simulate": "momentum_rl.mdp.commands:Simulate",
+    "garnets compare": "momentum_rl.planning.experiments:Compare",
+    "garnets assumption": "momentum_rl.planning.experiments:Assumption",
+    "garnets bounds": "momentum_rl.planning.experiments:Bounds",
+    "garnets family": "momentum_rl.planning.experiments:Family",
+    "train": "momentum_rl.training.commands:Train",
+    "resume": "momentum_rl.training.commands:Resume",
+    "evaluate": "momentum_rl.training.commands:Evaluate",
+    "record": "momentum_rl.training.commands:Record",
+    "export": "momentum_rl.training.commands:Export",
+    "sweep": "momentum_rl.sweeps.commands:RunSweep",
+    "status": "momentum_rl.sweeps.commands:ShowStatus",
+    "compare": "momentum_rl.report.commands:Compare",
+    "report": "momentum_rl.report.commands:Report",
+    "doctor": "momentum_rl.plumbing.doctor:Doctor",
+}
+
+
+def command(words: str) -> Any:
+    """The dataclass of a command."""
+    module, _, name = COMMANDS[words].partition(":")
+    return getattr(import_module(module), name)
+
+
+def overview(prefix: str = "") -> str:
+    """What `movi --help` prints: every command with its first line."""
+    width = max(map(len, COMMANDS))
+    lines = [f"usage: movi {prefix or 'COMMAND'} …", ""]
+    if not prefix:
+        lines[1:] = ["", "Momentum in Reinforcement Learning: MoVI and Momentum-DQN.", ""]
+    for words in COMMANDS:
+        if words.startswith(prefix):
+            lines.append(f"  movi {words:{width}}  {command(words).__doc__.splitlines()[0]}")
+    return "\n".join([*lines, "", "movi COMMAND --help tells all options; movi --version."])
+
+
+def parse(arguments: Sequence[str]) -> tuple[str, Any]:
+    """A command's words, and the command with its options; a mistake is one line (UserError)."""
+    matches = [w for w in COMMANDS if list(arguments[: len(w.split())]) == w.split()]
+    if not matches:
+        groups = [w for w in COMMANDS if w.startswith(f"{arguments[0]} ")] if arguments else []
+        if set(arguments[len(groups) > 0 :]) & {"-h", "--help"} or (groups and len(arguments) == 1):
+            print(overview(f"{arguments[0]} " if groups else ""))
+            sys.exit(0)
+        given = " ".join(arguments[: 2 if groups else 1]) or "nothing"
+        raise UserError(f"command: {given!r}, expected one of {', '.join(groups or COMMANDS)}")
+    words = matches[0]
+    rest = list(arguments[len(words.split()) :])
+    return words, with_options(command(words), rest, f"movi {words}")
+
+
+def perform(chosen: Any) -> None:
+    """Run a command; an experiment is computed, written, drawn, and judged or described."""
+    if not hasattr(chosen, "compute"):
+        chosen.execute()
+        return
+    from momentum_rl.report import draw
+    from momentum_rl.report.drawing.figure import check_drawing
+
+    left_out = None
+    try:
+        check_drawing()
+    except MissingExtra as missing:
+        left_out = missing
+        print(f"figures      left out: {missing}")
+    path = chosen.compute(progress=True)
+    print(f"written      {path}")
+    if left_out is not None:
+        return
+    files, remarks = draw(path.parent, chosen.made_by)
+    print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
+    for said in remarks:
+        print(f"\n{said.heading}\n  {said.seen}")
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Entry point of ``movi``; the exit status."""
+    arguments = list(sys.argv[1:] if argv is None else argv)
+    words = ""
+    try:
+        with listening():
+            if arguments == ["--version"]:
+                print(f"movi {__version__}")
+            else:
+                words, chosen = parse(arguments)
+                with needing_agents(words):
+                    perform(chosen)
+            sys.stdout.flush()
+    except UserError as error:
+        return _end(str(error), 2)
+    except ToleranceMissed as missed:
+        return _end(str(missed), 3)
+    except Interrupted as stop:
+        return _end(str(stop), 128 + stop.signal)
+    except KeyboardInterrupt as stop:  # with the signal's number, if it was another than SIGINT
+        return _end("interrupted", 128 + next(iter(stop.args), signal.SIGINT))
+    except BrokenPipeError:
+        sys.stderr.close()
+        return 141
+    except OSError as error:  # the system's word about a path: too long, no permission, a full disk
+        named = f"{error.filename}: " if error.filename else ""
+        return _end(f"{named}{error.strerror or error}", 2)
+    except MemoryError:
+        return _end(f"{words}: not enough memory", 2)
+    except Exception:
+        if (number := raised()) is None:
+            raise
+        return _end("interrupted", 128 + number)
+    return 0
+
+
+def _end(line: str, status: int) -> int:
+    print(f"movi: {one_line(line)}", file=sys.stderr)
+    return status

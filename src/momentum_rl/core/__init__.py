@@ -1,0 +1,1 @@
+"""The paper: targets, algorithms, values, the family, schedules; NumPy alone is imported."""

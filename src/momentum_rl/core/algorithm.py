@@ -1,0 +1,185 @@
+"""What an algorithm is: its tables or networks, what each regresses to, and its policy.
+
+A target has two parts, because it touches two places:
+
+    ``bootstrap(next_values) -> v``                     what is read at s'
+    ``backup(values, a, r, discount, v, beta) -> y``    the target, given that
+
+``v`` is one value or a tuple of them, its first entry the scheme's estimate of the value of s';
+``backup`` is affine in ``v``, so its expectation over s' is ``backup`` at the expectation of ``v``.
+
+What a target sees of a state are its ``Values``: rows [L, A, …] by name, L lagged copies, newest
+first, and the ``preference`` [A] from which the policy is read. For tables row 0 is the current
+iterate (q_{k−1} when q_k is computed) and row 1 the one before; for networks row 0 is the last
+synchronised copy (Q⁻) and row 1 the one before it.
+
+``discount`` is γ, or 0 when s' is terminal: there is no "done".
+
+Rows are arrays of JAX, NumPy or PyTorch, and a target is one of the same library. It is of one
+transition; ``jax.vmap`` and ``torch.func.vmap`` map it over a minibatch.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from momentum_rl.core.arrays import Array, entry, library
+from momentum_rl.core.soft import Real
+from momentum_rl.core.values import NUMBER, Value
+from momentum_rl.errors import UserError, check_fields
+
+Rows = Mapping[str, Array]  # by a table's name, [L, A, …]
+
+
+class Target(NamedTuple):
+    """What one table or network regresses to; see the module's text."""
+
+    bootstrap: Callable[["Values"], Any]
+    backup: Callable[["Values", Real, Real, Real, Any, Real], Array]
+
+
+@dataclass(frozen=True, eq=False)
+class Algorithm:
+    """Tables or networks, what each regresses to, and what the policy is read from."""
+
+    name: str
+    """The name, as on the command line."""
+    targets: Mapping[str, Target]
+    """The target of each table or network, by its name."""
+    preference: str = "q"
+    """The table or network from which the policy is read: in the targets, in acting, and in the
+    result."""
+    lags: int = 1
+    """How many lagged copies of each table or network its targets read."""
+    uses_beta: bool = False
+    """Whether any target depends on β."""
+    first_beta: int = 1
+    """The k of the first iteration in the schedule β_k of the tabular scheme: MoVI averages with
+    β_1 = 1/2 at its first iteration, SQL begins with weight 1/1, that is β = 0."""
+    kinds: Mapping[str, Value] = field(default_factory=dict)
+    """What the values of a table or network are, by its name; numbers if it is not named."""
+    evaluates: bool = True
+    """Whether the value evaluates the policy, so that ``momentum`` applies."""
+    reads_current: bool = False
+    """Whether a target reads networks as they are now, not only their lagged copies."""
+    double: bool = False
+    """Whether the policy in the targets is read from the network as it is now. In a table that is
+    the newest copy."""
+    temperature: Real = 0.0
+    """The policy is softmax(preference / temperature), greedy at 0. For tables only: agents with
+    networks explore by ε."""
+    tau: Real = 0.0
+    """The optimum that the scheme tends to is q^τ_*, that of the MDP whose reward has τ times the
+    policy's entropy added; 0 is q*."""
+    rho: float | None = None
+    """ρ, where the preference is a sum h_k = ρ h_{k−1} + q_k; None where it is an average."""
+    sweeps: int | None = 1
+    """How often the value's target is applied in one iteration of a table, with the policy held;
+    None: until the value evaluates it exactly."""
+    value: str = "q"
+    """The table or network that holds the value, whose error the theory is about; the first number
+    that its target reads at a state is the estimate of the state's value."""
+    values_are_returns: bool = False
+    """Whether its values estimate discounted returns: no bonus, no preference in them. Only then
+    do rewards bound them, and can they be compared with what is collected."""
+    analysed_in_psi: bool = False
+    """Whether its theory is about ψ_k = q_k / (1 − β_k), which is k q_k for SQL, instead of q_k, so
+    that the error of an iteration is that of ψ_k."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+        for role, name in (("value", self.value), ("preference", self.preference)):
+            if name not in self.targets:
+                known = ", ".join(self.targets) or "nothing"
+                raise UserError(f"targets: of {known}, expected one of {name}, the {role}")
+        if self.lags < 1:
+            raise UserError(f"lags: {self.lags}, expected at least 1")
+
+    def kind(self, name: str) -> Value:
+        """What the values of a table or network are."""
+        return self.kinds.get(name, NUMBER)
+
+    def at(self, rows: Rows, current: Rows | None = None) -> "Values":
+        """What targets see of a state: its rows [L, A, …], and the current ones [A, …]."""
+        return Values(rows, current or {name: row[0] for name, row in rows.items()}, self)
+
+    def target(
+        self,
+        name: str,
+        values: "Rows | Values",
+        a: Real,
+        r: Real,
+        discount: Real,
+        next_values: "Rows | Values",
+        beta: Real = 0.0,
+    ) -> Array:
+        """The target of one transition (s, a, r, s').
+
+        Args:
+          name: the table or network that is to regress to it.
+          values: the rows at s, each [L, A, …]; or what ``at`` made of them.
+          a: the action, a scalar integer.
+          r: the reward, a scalar.
+          discount: γ, or 0 at a termination; a scalar.
+          next_values: the same at s'.
+          beta: the mixture rate β_k, a scalar.
+
+        >>> import numpy as np
+        >>> from momentum_rl.core.targets import AVI
+        >>> here, there = {"q": np.array([[1.0, 4.0]])}, {"q": np.array([[8.0, 6.0]])}
+        >>> float(AVI.target("q", here, 0, 3.0, 0.5, there))  # 3 + 0.5 · max(8, 6)
+        7.0
+        """
+        here, there = (
+            given if isinstance(given, Values) else self.at(given)
+            for given in (values, next_values)
+        )
+        for what, scalar in (("a", a), ("r", r), ("discount", discount), ("beta", beta)):
+            _check_rank(what, scalar, 0)
+        for rows in (here.rows, there.rows):
+            for what, row in rows.items():
+                _check_rank(what, row, 2 + len(self.kind(what).shape))
+        own = self.targets[name]
+        return own.backup(here, a, r, discount, own.bootstrap(there), beta)
+
+
+def _check_rank(name: str, x: Any, rank: int) -> None:
+    """A target is of one transition, which is mapped over a batch."""
+    if (found := getattr(x, "ndim", 0)) != rank:
+        raise UserError(f"{name}: rank {found}, expected {rank}: a target is of one transition")
+
+
+@dataclass(frozen=True, eq=False)
+class Values:
+    """What a target sees of one state."""
+
+    rows: Rows
+    """By name, [L, A, …]: lagged copies, newest first; ``values["q"]`` for short."""
+    current: Rows
+    """By name, [A, …]: the networks as they are now, for algorithms that read them."""
+    algorithm: Algorithm
+    """Whose values they are."""
+
+    def __getitem__(self, name: str) -> Array:
+        return self.rows[name]
+
+    @property
+    def value(self) -> Array:
+        """The newest row [A, …] of the value: q(s, ·)."""
+        return self.rows[self.algorithm.value][0]
+
+    @property
+    def preference(self) -> Array:
+        """The row [A] from which the policy is read: expected values of q, or of h by momentum."""
+        name = self.algorithm.preference
+        row = self.current[name] if self.algorithm.double else self.rows[name][0]
+        return self.algorithm.kind(name).expectation(row)
+
+    @property
+    def greedy(self) -> Array:
+        """q(s, π(s)) with π greedy for the preference: max_a q(s, a) where that is q itself."""
+        q, own = self.value, self.algorithm
+        if own.preference == own.value and own.kind(own.value) == NUMBER and not own.double:
+            return library(q).max(q)
+        preference = self.preference
+        return entry(q, library(preference).argmax(preference))

@@ -1,0 +1,43 @@
+"""Finite MDPs: the model, families, exact answers, and files.
+
+Names are imported when they are first used. Any of them imports JAX too, with which `FiniteMDP` is
+registered as a pytree; the modules themselves need it only for large problems.
+"""
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+from momentum_rl.plumbing.modules import named
+
+if TYPE_CHECKING:
+    from momentum_rl.mdp.episodes import finite_horizon as finite_horizon
+    from momentum_rl.mdp.episodes import simulate as simulate
+    from momentum_rl.mdp.episodes import total_reward as total_reward
+    from momentum_rl.mdp.exact import Optimum as Optimum
+    from momentum_rl.mdp.exact import occupancy as occupancy
+    from momentum_rl.mdp.exact import optimum as optimum
+    from momentum_rl.mdp.exact import policy_values as policy_values
+    from momentum_rl.mdp.exact import resolvent as resolvent
+    from momentum_rl.mdp.exact import weighted_norm as weighted_norm
+    from momentum_rl.mdp.files import load_mdp as load_mdp
+    from momentum_rl.mdp.files import save_mdp as save_mdp
+    from momentum_rl.mdp.garnets import garnet as garnet
+    from momentum_rl.mdp.model import FiniteMDP as FiniteMDP
+
+_HOMES = {
+    ".episodes": ("finite_horizon", "simulate", "total_reward"),
+    ".exact": ("Optimum", "occupancy", "optimum", "policy_values", "resolvent", "weighted_norm"),
+    ".files": ("load_mdp", "save_mdp"),
+    ".garnets": ("garnet",),
+    ".model": ("FiniteMDP",),
+}
+
+__all__ = [name for names in _HOMES.values() for name in names]
+_named, __dir__ = named(__name__, _HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    found = _named(name)
+    if name in __all__:
+        import_module("momentum_rl.mdp.operators")
+    return found

@@ -1,0 +1,231 @@
+"""What has an end: finite horizons, γ = 1 with absorbing states, and rollouts of a policy."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from momentum_rl.errors import UserError, check_count, check_fraction, check_seed, door
+from momentum_rl.mdp.certificates import rounding
+from momentum_rl.mdp.checks import check_shape, floats, require_single
+from momentum_rl.mdp.exact import checked_policies
+from momentum_rl.mdp.methods import largest_reward
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.plumbing.sizes import require
+
+
+class HorizonSolution(NamedTuple):
+    """Backward induction."""
+
+    v: np.ndarray
+    """[H + 1, S]; v[t] is the best value with H − t steps to go."""
+    policy: np.ndarray
+    """[H, S]; what to do at step t."""
+
+
+@door
+def finite_horizon(
+    mdp: FiniteMDP, horizon: int, *, final: Any = None, discount: float | None = None
+) -> HorizonSolution:
+    """The best of ``horizon`` steps, by backward induction from ``final`` values [S] (or 0).
+
+    ``discount`` is another than the MDP's, also 1: a horizon needs none.
+
+    >>> import momentum_rl
+    >>> mdp = momentum_rl.garnet(5, 2, 2, seed=0)
+    >>> bool((finite_horizon(mdp, 1).v[0] == mdp.rewards.max(1)).all())
+    True
+    """
+    check_count("horizon", horizon)
+    require_single(mdp)
+    gamma = float(mdp.discount) if discount is None else float(discount)
+    check_fraction("discount", gamma)
+    require(f"{horizon:,} steps of {mdp.states:,} states", memory=12 * (horizon + 1) * mdp.states)
+    v = np.zeros((horizon + 1, mdp.states))
+    if final is not None:
+        values = floats("final", final)
+        if values.shape != (mdp.states,) or not np.isfinite(values).all():
+            raise UserError(f"final: shape {values.shape}, expected {mdp.states} finite numbers")
+        v[-1] = values
+    policy = np.empty((horizon, mdp.states), np.int32)
+    for t in reversed(range(horizon)):
+        q = mdp.rewards + gamma * (mdp.probabilities * v[t + 1][mdp.successors]).sum(-1)
+        v[t], policy[t] = mdp.best(q), mdp.greedy(q)
+    return HorizonSolution(v, policy)
+
+
+class TotalReward(NamedTuple):
+    """The best total reward until absorption."""
+
+    v: np.ndarray
+    """[S]; −inf where no policy is absorbed for certain."""
+    policy: np.ndarray
+    """An optimal policy, [S]."""
+    bound: float
+    """A proven bound on the error of v where it is finite."""
+    steps: np.ndarray
+    """[S]; the expected number of steps to absorption under the policy."""
+    converged: bool
+    """Whether the bound is within the tolerance."""
+
+
+@door
+def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
+    """γ = 1: the best expected sum of rewards until a state that is never left and pays nothing.
+
+    Rewards elsewhere have to be negative: steps that cost, as in a shortest path. Then policies
+    that may never be absorbed are worth −inf, and policy iteration from one that is absorbed stays
+    with such policies (Bertsekas and Tsitsiklis, 1991). The discount of the MDP plays no part.
+
+    Why the bound holds: with ρ = max |T_π v − v| and τ_π the expected steps of the policy, v is
+    within ρ max τ_π of v_π. With δ = max (T v − v)⁺ and the optimal policy's τ*, v* ≤ v + δ τ*; and
+    as every step costs at least c, τ* ≤ −v*/c ≤ (max |v| + ρ max τ_π)/c.
+    """
+    absorbing = _absorbing(mdp)
+    if not absorbing.any():
+        raise UserError("mdp: no absorbing state of reward 0, expected one for a discount of 1")
+    elsewhere = mdp.table(mdp.rewards)[~absorbing]
+    cost = -float(elsewhere.max(initial=-np.inf))
+    if not cost > 0:
+        raise UserError("rewards: one of at least 0 outside the absorbing states, expected costs")
+    policy, proper = _proper_policy(mdp, absorbing)
+    where: np.ndarray = proper & ~absorbing
+    v = np.full(mdp.states, -np.inf)
+    v[absorbing] = 0.0
+    for _ in range(10_000):
+        v[where] = _solved(mdp, policy, where, mdp.chosen(mdp.rewards, policy))
+        q = _total_backup(mdp, v)
+        gain = mdp.best(q)[where] - v[where]
+        better = np.zeros(mdp.states, bool)
+        better[where] = gain > 1e-12 * (1 + np.abs(v[where]).max(initial=0.0))
+        if not better.any():
+            break
+        policy = np.where(better, mdp.greedy(q), policy)
+    steps = np.where(proper, 0.0, np.inf)
+    steps[where] = _solved(mdp, policy, where, np.ones(mdp.states))
+    largest, longest = float(np.abs(v[where]).max(initial=0.0)), float(steps[where].max(initial=0))
+    slack = rounding(mdp) * (largest_reward(mdp) + largest)
+    off = float(np.abs(mdp.chosen(q, policy)[where] - v[where]).max(initial=0.0)) + slack
+    gain_left = max(float(gain.max(initial=0.0)), 0.0) + slack
+    most = (largest + off * longest) / cost  # steps of the best policy
+    bound = off * longest + gain_left * most
+    if 2 * mdp.missed * max(longest, most) > 1:
+        bound = float("inf")
+    return TotalReward(v, policy.astype(np.int32), bound, steps, bound <= tolerance)
+
+
+def _absorbing(mdp: FiniteMDP) -> np.ndarray:
+    """States that all their actions stay in, for nothing, [S]."""
+    owners = mdp.owners() if mdp.ragged else np.arange(mdp.states)[:, None]
+    own = (mdp.successors == owners[..., None]) | (mdp.probabilities == 0)
+    stays = own.all(-1) & ((mdp.rewards == 0) | np.isneginf(mdp.rewards))
+    return mdp.best(-stays.astype(float)) == -1.0
+
+
+def _proper_policy(mdp: FiniteMDP, absorbing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """A policy that is absorbed with probability 1 from every state where one is; which those are.
+
+    The largest set from which some action stays in the set and comes nearer to absorption; of such
+    actions the likeliest to come nearer, or absorption may take more steps than float64 can count.
+    """
+    inside = np.ones(mdp.states, bool)
+    absent = np.isneginf(mdp.rewards)
+    while True:
+        safe = ((mdp.probabilities == 0) | inside[mdp.successors]).all(-1) & ~absent
+        reached, policy = absorbing.copy(), np.zeros(mdp.states, np.int64)
+        while True:
+            nearer = np.where(safe, (mdp.probabilities * reached[mdp.successors]).sum(-1), 0.0)
+            new = (mdp.best(nearer) > 0) & ~reached
+            if not new.any():
+                break
+            policy = np.where(new, mdp.greedy(nearer), policy)
+            reached |= new
+        if (reached == inside).all():
+            unreached = mdp.greedy(np.where(absent, -np.inf, 0.0))
+            return np.where(reached & ~absorbing, policy, unreached), reached
+        inside = reached
+
+
+def _solved(
+    mdp: FiniteMDP, policy: np.ndarray, where: np.ndarray, rewards: np.ndarray
+) -> np.ndarray:
+    """(I − P_π)⁻¹ r on the states where a policy is absorbed."""
+    import scipy.sparse as sparse
+    import scipy.sparse.linalg as linalg
+
+    place = np.full(mdp.states, -1)
+    place[where] = np.arange(int(where.sum()))
+    to = place[mdp.chosen(mdp.successors, policy)[where]]
+    p = np.where(to >= 0, mdp.chosen(mdp.probabilities, policy)[where], 0.0)
+    n, slots = to.shape
+    rows = np.repeat(np.arange(n), slots)
+    kernel = sparse.csr_array((p.ravel(), (rows, np.maximum(to, 0).ravel())), shape=(n, n))
+    system: Any = (sparse.eye_array(n) - kernel).tocsc()
+    factor = linalg.splu(system, permc_spec="MMD_AT_PLUS_A")
+    x = factor.solve(rewards[where])
+    return np.asarray(x + factor.solve(rewards[where] - system @ x))
+
+
+def _total_backup(mdp: FiniteMDP, v: np.ndarray) -> np.ndarray:
+    """r + P v with v = −inf in places."""
+    ahead = np.where(mdp.probabilities > 0, v[mdp.successors], 0.0)
+    return mdp.rewards + (mdp.probabilities * ahead).sum(-1)
+
+
+class Rollouts(NamedTuple):
+    """Simulated episodes of a policy."""
+
+    mean: float
+    """The mean discounted return."""
+    low: float
+    """The lower end of its 95 % interval."""
+    high: float
+    """The upper end."""
+    expected: float
+    """The same mean by v_π, without simulation."""
+    truncation: float
+    """How much the steps that were left out can be worth at most."""
+    returns: np.ndarray
+    """The return of each episode, [N]."""
+
+
+@door
+def simulate(
+    mdp: FiniteMDP,
+    policy: Any,
+    *,
+    episodes: int = 1_000,
+    start: int | None = None,
+    seed: int = 0,
+    v: np.ndarray | None = None,
+) -> Rollouts:
+    """Discounted returns of a policy from ``start``, or from states drawn uniformly.
+
+    An episode is as long as it takes for what is left out to be worth less than 1e-3 of the values'
+    scale. ``v`` is v_π, if it is known; ``expected`` is NaN without it.
+    """
+    check_count("episodes", episodes)
+    check_seed(seed)
+    policy = checked_policies(mdp, policy, 1)
+    if start is not None and not 0 <= start < mdp.states:
+        raise UserError(f"start: {start}, expected a state in 0..{mdp.states - 1}")
+    if v is not None:
+        check_shape("v", v := floats("v", v), (mdp.states,))
+    discount = float(mdp.discount)
+    steps = 1 if discount == 0 else min(int(np.ceil(np.log(1e-3) / np.log(discount))), 1_000_000)
+    rng = np.random.default_rng(seed)
+    s = rng.integers(0, mdp.states, episodes) if start is None else np.full(episodes, start)
+    first = s
+    rewards = mdp.chosen(mdp.rewards, policy)
+    successors = mdp.chosen(mdp.successors, policy)
+    passed = np.cumsum(mdp.chosen(mdp.probabilities, policy), -1)
+    returns, weight = np.zeros(episodes), 1.0
+    for _ in range(steps):
+        returns += weight * rewards[s]
+        weight *= discount
+        slot = (rng.random(episodes)[:, None] * passed[s][:, -1:] > passed[s]).sum(-1)
+        s = successors[s, np.minimum(slot, mdp.branching - 1)]
+    error = 1.96 * float(returns.std(ddof=1)) / np.sqrt(episodes) if episodes > 1 else np.inf
+    left = weight * float(np.abs(rewards).max()) / (1 - discount)
+    mean = float(returns.mean())
+    expected = float("nan") if v is None else float(v[first].mean())
+    return Rollouts(mean, mean - error, mean + error, expected, left, returns)

@@ -1,0 +1,349 @@
+"""Exact answers: q*, q_π, the occupancy d_{π,μ}, norms.
+
+Small problems are solved directly (dense linear systems, policy iteration). Large ones are solved
+matrix-free, by sweeps that stop on a *proven* bound (see `certificates`); where sweeps get nowhere
+because the problem mixes slowly, by linear systems (see `methods`), with the same certificate.
+
+Every function takes a ``tolerance``. Without one the answer is within 1e-10 (1e-12 for occupancies)
+or, where float64 cannot prove that, as near as it can. With one the answer is proven to be within
+it, or it is *said* that it is not: :func:`optimum` by ``converged``, the others, which return plain
+arrays, by :class:`momentum_rl.errors.ToleranceMissed`.
+"""
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from momentum_rl.errors import ToleranceMissed, UserError, door
+from momentum_rl.mdp.certificates import NEAR, Aim, aim, bracket, require, rounding, sweeps_needed
+from momentum_rl.mdp.checks import check_shape, floats, numbers, require_single
+from momentum_rl.mdp.evaluation import evaluate
+from momentum_rl.mdp.methods import DIRECT, Method, actions_of, optimal
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.sparse import solver
+
+_SYSTEMS = 1 << 17  # entries of the linear systems that are solved in one call
+_SWEEPS = 1_000  # sweeps of one policy before a problem counts as slowly mixing
+_PATIENCE = 1_000_000  # sweeps in total: γ = 0.9999 takes at most 400,000
+
+
+class Optimum(NamedTuple):
+    """q*, with a certificate."""
+
+    q: np.ndarray
+    """[S, A] (or [M, S, A]; [L] in the ragged layout), within ``bound`` of q* in the sup norm; −inf
+    where a state does not have an action."""
+    policy: np.ndarray
+    """[S] (or [M, S]), greedy with respect to ``q``."""
+    bound: np.ndarray
+    """A proven bound on ‖q − q*‖∞ (one per MDP of a batch)."""
+    converged: np.ndarray
+    """Whether ``bound`` is at most the tolerance (one per MDP of a batch); without one, 1e-10 or
+    what float64 can prove."""
+    method: Any = "auto"
+    """The method that found q*: vi, mpi, pi or ipi (one per MDP of a batch)."""
+
+    def __repr__(self) -> str:
+        missed = "" if np.all(self.converged) else ", tolerance NOT reached"
+        return f"Optimum(q* {list(self.q.shape)}, within {np.max(self.bound):.2g}{missed})"
+
+
+@door
+def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: Method = "auto") -> Optimum:
+    """q* with a proven bound; ``converged`` says whether the bound is within the tolerance.
+
+    By default q* is as near as float64 can prove, and 1e-10 is near enough. The answer is the best
+    that was found, converged or not. ``method`` is auto, vi, mpi, pi or ipi; see `methods`.
+
+    >>> import momentum_rl
+    >>> optimum(momentum_rl.garnet(30, 4, 4, seed=0), tolerance=1e-10)
+    Optimum(q* [30, 4], within ...)
+    """
+    wanted = aim(tolerance, 1e-10)
+    if mdp.batch is not None:
+        each = [optimum(member, tolerance=tolerance, method=method) for member in mdp]
+        return Optimum(*(np.stack(column) for column in zip(*each)))
+    found = optimal(mdp, wanted, method)
+    bound = np.asarray(found.state.bound)
+    return Optimum(
+        q=np.asarray(found.state.q),
+        policy=actions_of(mdp, np.asarray(found.state.index)).astype(np.int32),
+        bound=bound,
+        converged=bound <= wanted.promise(found.state.floor),
+        method=found.method,
+    )
+
+
+def certain(answer: Optimum) -> Optimum:
+    """The answer, for those who build on it: raises unless it is as near as float64 can prove."""
+    if not np.all(answer.converged):
+        bound = float(np.max(answer.bound))
+        raise ToleranceMissed(
+            f"optimum: proven to {bound:.2g} only, expected 1e-10 or what float64 allows",
+            answer=answer,
+            bound=bound,
+        )
+    return answer
+
+
+# Policies ----------------------------------------------------------------------------------------
+
+
+@door
+def policy_values(mdp: FiniteMDP, policies: Any, *, tolerance: float | None = None) -> np.ndarray:
+    """q_π, [S, A], for one deterministic policy [S]; [N, S, A] for policies [N, S].
+
+    Each distinct policy is evaluated once. The result is within ``tolerance`` in the sup norm, or
+    `ToleranceMissed` is raised; by default as near as float64 can prove, and 1e-10 is near enough.
+    """
+    wanted = aim(tolerance, 1e-10)
+    q, bound, floor = _policy_values(mdp, checked_policies(mdp, policies), wanted)
+    require(bound <= wanted.promise(floor, np), wanted, bound, floor, q)
+    return q
+
+
+def bounded_policy_value(
+    mdp: FiniteMDP, policy: np.ndarray, tolerance: float, guess: np.ndarray
+) -> tuple[np.ndarray, float]:
+    """q_π of one policy and a proven bound on its error, be it within the tolerance or not.
+
+    ``guess`` [S] is where sweeps start from: of a policy that is nearly optimal, nearly v*.
+    """
+    policy, wanted = checked_policies(mdp, policy, 1), aim(tolerance, 0.0)
+    found: Any = (
+        _policy_values(mdp, policy, wanted)
+        if mdp.states <= DIRECT
+        else _large_resolvent(mdp, policy, mdp.rewards, wanted, guess)
+    )
+    return found[0], float(found[1])
+
+
+def _policy_values(
+    mdp: FiniteMDP, policies: np.ndarray, wanted: Aim
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """q_π of one policy or of several, their bounds and floors."""
+    if policies.ndim == 1:
+        q, bound, floor = _policy_values(mdp, policies[None], wanted)
+        return q[0], bound[0], floor[0]
+    distinct, inverse = np.unique(policies, axis=0, return_inverse=True)
+    rewards = np.broadcast_to(mdp.rewards, (len(distinct), *mdp.rewards.shape))
+    place = inverse.reshape(-1)
+    q, bound, floor = _resolvents(mdp, distinct, rewards, wanted)
+    return q[place], bound[place], floor[place]
+
+
+@door
+def resolvent(
+    mdp: FiniteMDP, policies: np.ndarray, x: np.ndarray, *, tolerance: float | None = None
+) -> np.ndarray:
+    """(I − γ P_π)⁻¹ x for policies [N, S] and x [N, S, A]; q_π is that of the rewards.
+
+    Within ``tolerance`` in the sup norm, or `ToleranceMissed` is raised; by default as near as
+    float64 can prove, and 1e-10 is near enough.
+    """
+    wanted, policies, x = aim(tolerance, 1e-10), checked_policies(mdp, policies), floats("x", x)
+    check_shape("policies", policies, (len(policies), mdp.states))
+    check_shape("x", x, (len(policies), *mdp.rewards.shape))
+    z, bound, floor = _resolvents(mdp, policies, x, wanted)
+    require(bound <= wanted.promise(floor, np), wanted, bound, floor, z)
+    return z
+
+
+def _resolvents(
+    mdp: FiniteMDP, policies: np.ndarray, x: np.ndarray, wanted: Aim
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """z = x + γ P_π z with bounds [N] and floors [N].
+
+    z only looks at z(·, π), so the linear systems have S unknowns w, not S·A. Each policy has its
+    own product, or BLAS would round a policy's z by how many there are.
+    """
+    z, bound, floor = np.empty(x.shape), np.empty(len(x)), np.empty(len(x))
+    if mdp.states > DIRECT:
+        for i in range(len(x)):
+            z[i], bound[i], floor[i] = _large_resolvent(mdp, policies[i], x[i], wanted)
+        return z, bound, floor
+    kernel, identity = mdp.discount * mdp.dense(), np.eye(mdp.states)
+    rows, place = kernel.reshape(-1, mdp.states), _rows_of(mdp, policies)
+    step = max(1, _SYSTEMS // mdp.states**2)
+    for begin in range(0, len(policies), step):
+        some = slice(begin, begin + step)
+        flat = x[some].reshape(-1, len(rows))
+        own = np.take_along_axis(flat, place[some], 1)
+        w = np.linalg.solve(identity - rows[place[some]], own[..., None])[..., 0]
+        backed_up = flat + (rows @ w[..., None])[..., 0]  # one product per policy
+        d = np.take_along_axis(backed_up, place[some], 1) - w
+        size = np.where(np.isneginf(flat), 0.0, np.abs(flat)).max(1)
+        found = bracket(w, d, size, float(mdp.discount), rounding(mdp), np)
+        z[some] = (backed_up + found.shift[:, None]).reshape(x[some].shape)
+        bound[some], floor[some] = found.bound, found.floor
+    return z, bound, floor
+
+
+def _rows_of(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
+    """Which rows of the flattened tables policies [N, S] follow."""
+    index = mdp.index(policies)
+    return index if mdp.ragged else np.arange(mdp.states) * mdp.actions + index.astype(np.int64)
+
+
+def _large_resolvent(
+    mdp: FiniteMDP, policy: np.ndarray, x: np.ndarray, wanted: Aim, guess: np.ndarray | None = None
+) -> tuple[np.ndarray, float, float]:
+    """Sweeps; a linear system where they are slow; the best of what was found, as for q*."""
+    import jax
+
+    from momentum_rl.mdp.operators import pairwise
+    from momentum_rl.mdp.sweeps import policy_sweeps
+
+    made, most, tried = 0, float(_PATIENCE), False
+    w: Any = np.zeros(mdp.states) if guess is None else guess
+    index, kept = mdp.index(policy), None
+    while True:
+        with jax.enable_x64(True):  # on a CPU, putting the model there copies nothing
+            w, *found = policy_sweeps(pairwise(mdp), index, x, w, wanted, _SWEEPS)
+        bound, floor = float(found[1]), float(found[2])
+        was_near = kept is not None and kept[1] <= NEAR * floor
+        goal = float(wanted.goal(floor, np))
+        made += _SWEEPS
+        most = min(most, made + 4 * sweeps_needed(bound, goal, float(mdp.discount)))
+        if kept is None or bound < kept[1]:
+            kept = (found[0], bound, floor)
+        if kept[1] <= goal or was_near or made >= most:
+            return np.asarray(kept[0]), kept[1], kept[2]
+        if not tried:
+            tried = True
+            own, solve = mdp.chosen(x, policy), solver(mdp, policy)
+            least = (1 - float(mdp.discount)) * goal / 8
+            w = evaluate(mdp, policy, w, least, own).v if solve is None else solve(own)
+
+
+def checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:
+    """Policies [S] or [N, S] whose actions the states have."""
+    require_single(mdp, "evaluate its members one by one")
+    policies = numbers("policies", policies)
+    fits = policies.shape[-1:] == (mdp.states,) and policies.ndim in (1, most_axes)
+    if policies.dtype.kind not in "iu" or not fits:
+        raise UserError(
+            f"policies: shape {policies.shape} of {policies.dtype}, "
+            f"expected integers [{mdp.states}]{f' or [N, {mdp.states}]' * (most_axes > 1)}"
+        )
+    bad = (policies < 0) | (policies >= mdp.actions)
+    among = f"an action in 0..{mdp.actions - 1}"
+    if not bad.any() and mdp.pairs < mdp.states * mdp.actions:
+        bad, among = ~_has(mdp, policies), "an action that it has"
+    if bad.any():
+        state = int(np.argwhere(bad)[0][-1])
+        raise UserError(f"policies: state {state}: {policies[bad][0]}, expected {among}")
+    return policies
+
+
+def _has(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
+    """Which states have the actions of policies [S] or [N, S]."""
+    index = mdp.index(policies)
+    if mdp.offsets is None:
+        return ~np.isneginf(mdp.rewards[np.arange(mdp.states), index])
+    assert mdp.choices is not None
+    return (mdp.owners()[index] == np.arange(mdp.states)) & (mdp.choices[index] == policies)
+
+
+@door
+def occupancy(
+    mdp: FiniteMDP, policy: Any, mu: Any, *, tolerance: float | None = None
+) -> np.ndarray:
+    """d_{π,μ} = (1 − γ) μ (I − γ P_π)⁻¹, [S, A] (or [L]), for μ of that shape and a policy [S].
+
+    Σ |error| is at most ``tolerance``, or `ToleranceMissed` is raised; by default as little as
+    float64 can prove, and 1e-12 is little enough.
+    """
+    wanted = aim(tolerance, 1e-12)
+    policy, mu = checked_policies(mdp, policy, 1), _checked_distribution(mdp, mu)
+    discount, index = float(mdp.discount), mdp.index(policy)
+    # Mass enters a state through any action and leaves through π's: x = γ μ P + γ x P_π.
+    entering = discount * _pushed(mdp, mu, mdp.successors, mdp.probabilities)
+    following = mdp.chosen(mdp.successors, policy), mdp.chosen(mdp.probabilities, policy)
+    most = int(np.max(np.bincount(mdp.successors[mdp.probabilities > 0])))  # terms of one sum
+    # ‖(I − γ P_πᵀ)⁻¹‖₁ = 1/(1 − γ), and d has that factor taken out: the residual is the error.
+    floor = ((most + 6) * 2.0**-52 + 2 * mdp.missed) / (1 - discount)
+
+    def bound(x: np.ndarray) -> float:
+        residual = entering + discount * _pushed(mdp, x, *following) - x
+        return float(np.abs(residual).sum()) + floor
+
+    goal, arrived, proven = float(wanted.goal(floor, np)), np.zeros(mdp.states), np.inf
+    for x in _arrivals(mdp, policy, entering, max((goal - floor) / 2, floor / 100)):
+        now = bound(x)
+        if now < proven:
+            arrived, proven = x, now
+        if proven <= goal:
+            break
+    result = mu.copy()
+    result[index if mdp.ragged else (np.arange(mdp.states), index)] += arrived
+    result *= 1 - discount
+    require(proven <= wanted.promise(floor, np), wanted, proven, floor, result)
+    return result
+
+
+def _pushed(mdp: FiniteMDP, mass: np.ndarray, successors: Any, probabilities: Any) -> np.ndarray:
+    """Where mass on (s, a), or on s under a policy, is after one step, [S]."""
+    flows = (mass[..., None] * probabilities).reshape(-1)
+    return np.bincount(successors.reshape(-1), flows, minlength=mdp.states)
+
+
+def _arrivals(
+    mdp: FiniteMDP, policy: np.ndarray, entering: np.ndarray, goal: float
+) -> Iterator[np.ndarray]:
+    """Candidates for x = entering + γ x P_π, [S]: by a linear system, by ever more sweeps."""
+    discount, x = float(mdp.discount), entering
+    if mdp.states <= DIRECT:
+        system = np.eye(mdp.states) - discount * mdp.chosen(mdp.dense(), policy).T
+        x = np.linalg.solve(system, entering)
+        yield x
+    import jax
+
+    from momentum_rl.mdp.operators import pairwise
+    from momentum_rl.mdp.sweeps import arrival_sweeps
+
+    with jax.enable_x64(True):
+        device, index = pairwise(mdp), mdp.index(policy)
+        for made in range(0, _PATIENCE, _SWEEPS):
+            x, residual = arrival_sweeps(device, index, entering, x, goal, _SWEEPS)
+            yield np.asarray(x)
+            if residual <= goal:
+                return
+            if made == 0 and (solve := solver(mdp, policy)) is not None:
+                x = solve(entering, "T")
+                yield x
+
+
+@door
+def weighted_norm(x: Any, p: float = 1.0, mu: Any = None) -> np.ndarray:
+    """‖x‖_{p,μ} = (E_μ |x|^p)^{1/p} over the last two axes [S, A]; uniform μ by default.
+
+    ``p = inf`` is the sup norm (whatever μ).
+
+    >>> import numpy as np
+    >>> x = np.array([[3.0, 0.0], [0.0, -4.0]])
+    >>> float(weighted_norm(x)), float(weighted_norm(x, 2)), float(weighted_norm(x, np.inf))
+    (1.75, 2.5, 4.0)
+    """
+    x = np.abs(floats("x", x))
+    if x.ndim < 2:
+        raise UserError(f"x: shape {x.shape}, expected [..., S, A]")
+    if not p >= 1:
+        raise UserError(f"p: {p}, expected a number of at least 1, or infinity")
+    if np.isinf(p):
+        return x.max((-2, -1))
+    weights = np.full(x.shape[-2:], 1 / np.prod(x.shape[-2:])) if mu is None else floats("mu", mu)
+    check_shape("mu", weights, x.shape[-2:])
+    return (weights * x**p).sum((-2, -1)) ** (1 / p)
+
+
+def _checked_distribution(mdp: FiniteMDP, mu: Any) -> np.ndarray:
+    mu = floats("mu", mu)
+    check_shape("mu", mu, mdp.rewards.shape)
+    absent = np.isneginf(mdp.rewards)
+    if (mu[absent] != 0).any():
+        raise UserError("mu: mass on an action that a state does not have, expected none")
+    if not ((mu >= 0).all() and abs(mu.sum() - 1) <= 1e-9):
+        raise UserError(f"mu: sums to {mu.sum()}, expected a distribution over (s, a)")
+    return mu

@@ -1,0 +1,126 @@
+"""Compiled sweeps over a whole MDP: backups, their certificate, modified policy iteration."""
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from momentum_rl.core.soft import Real
+from momentum_rl.mdp.certificates import Aim, Bracket, bracket, rounding
+from momentum_rl.mdp.operators import (
+    DeviceMDP,
+    best,
+    chosen,
+    expected,
+    greedy_index,
+    reward_size,
+    table_jit,
+)
+
+
+def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array) -> Bracket:
+    """The bracket of q* from any v [S] and its backup r + γ P v [S, A] (or [L])."""
+    d = best(mdp, backed_up, v.shape[0]) - v
+    return bracket(v, d, reward_size(mdp), mdp.discount[0, 0], rounding(mdp), jnp)
+
+
+def backup(mdp: DeviceMDP, v: Array) -> Array:
+    """The backup of every action, r + γ P v, [S, A] (or [L])."""
+    discount = mdp.discount if mdp.owners is None else mdp.discount[0, 0]
+    return mdp.rewards + discount * expected(mdp.successors, mdp.probabilities, v)
+
+
+@partial(table_jit, static_argnames="partial_sweeps")
+def improvements(
+    mdp: DeviceMDP, v: Array, wanted: Aim, most: Array, partial_sweeps: int
+) -> tuple[Array, Array, Array, Array, Array, Array]:
+    """One full sweep that certifies and improves, then a few sweeps of the greedy policy alone.
+
+    From v [S], until the goal or for ``most`` improvements. The last v and what it proves: q, its
+    greedy policy as an index, the bound and its floor; and how many improvements were made.
+    """
+
+    def carried(v: Array, q: Array, n: Real) -> Any:
+        found = optimal_bracket(mdp, v, q)
+        return v, q, found.bound > wanted.goal(found.floor, jnp), n
+
+    def unfinished(carry: Any) -> Array:
+        _, _, short, n = carry
+        return short & (n < most)
+
+    def improve(carry: Any) -> Any:
+        v, q, _, n = carry
+        policy = greedy_index(mdp, q, v.shape[0])
+        rewards, successors, probabilities = (
+            chosen(mdp, x, policy) for x in (mdp.rewards, mdp.successors, mdp.probabilities)
+        )
+
+        def evaluate(_: int, v: Array) -> Array:
+            step = expected(successors[:, None], probabilities[:, None], v)[:, 0]
+            return rewards + mdp.discount[:, 0] * step
+
+        v = jax.lax.fori_loop(0, partial_sweeps, evaluate, best(mdp, q, v.shape[0]))
+        return carried(v, backup(mdp, v), n + 1)
+
+    v, q, _, n = jax.lax.while_loop(unfinished, improve, carried(v, backup(mdp, v), 0))
+    found = optimal_bracket(mdp, v, q)
+    q = q + found.shift
+    return v, q, greedy_index(mdp, q, v.shape[0]), found.bound, found.floor, n
+
+
+@table_jit
+def policy_sweeps(
+    mdp: DeviceMDP, policy: Array, x: Array, w: Array, wanted: Aim, most: int
+) -> tuple[Array, Array, Array, Array]:
+    """Sweeps of the states' values w [S] under π, until the goal or for ``most`` of them.
+
+    The last w, and what it proves: z, its bound and its floor.
+    """
+    own, successors, probabilities = (
+        chosen(mdp, y, policy) for y in (x, mdp.successors, mdp.probabilities)
+    )
+    discount, size = mdp.discount[0, 0], reward_size(mdp._replace(rewards=x))
+
+    def carried(w: Array, n: Real) -> Any:
+        step = expected(successors[:, None], probabilities[:, None], w)[:, 0]
+        swept = own + discount * step
+        found = bracket(w, swept - w, size, discount, rounding(mdp), jnp)
+        return w, swept, found, n
+
+    def unfinished(carry: Any) -> Array:
+        _, _, found, n = carry
+        return (found.bound > wanted.goal(found.floor, jnp)) & (n < most)
+
+    def sweep(carry: Any) -> Any:
+        return carried(carry[1], carry[3] + 1)
+
+    w, _, found, _ = jax.lax.while_loop(unfinished, sweep, carried(w, 0))
+    z = x + discount * expected(mdp.successors, mdp.probabilities, w)
+    return w, z + found.shift, found.bound, found.floor
+
+
+@jax.jit
+def arrival_sweeps(
+    mdp: DeviceMDP, policy: Array, entering: Array, x: Array, goal: float, most: int
+) -> tuple[Array, Array]:
+    """Sweeps x ← entering + γ x P_π until one moves no more mass than the goal; x, the mass moved.
+
+    Not by adding up the series: a sweep forgets the rounding of those before it.
+    """
+    successors, probabilities = (
+        chosen(mdp, y, policy) for y in (mdp.successors, mdp.probabilities)
+    )
+
+    def sweep(carry: Any) -> Any:
+        x, _, n = carry
+        flows = mdp.discount[0, 0] * x[:, None] * probabilities
+        new = entering.at[successors.reshape(-1)].add(flows.reshape(-1))
+        return new, jnp.sum(jnp.abs(new - x)), n + 1
+
+    def unfinished(carry: Any) -> Array:
+        return (carry[1] > goal) & (carry[2] < most)
+
+    begin: Any = (x, jnp.inf, 0)
+    return jax.lax.while_loop(unfinished, sweep, begin)[:2]

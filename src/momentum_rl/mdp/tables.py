@@ -1,0 +1,262 @@
+"""Arrays of an MDP from what other tools have: matrices, toy-text tables, state-action pairs."""
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+import numpy as np
+
+from momentum_rl.errors import UserError
+from momentum_rl.mdp.checks import floats, numbers
+from momentum_rl.mdp.expectation import expectation
+
+Axes = Literal["SA", "AS"]  # which comes first in a kernel or a table P: state or action
+Arrays = dict[str, Any]
+_SAY = 'axes="SA" or axes="AS" says which'
+
+
+def of_kernel(kernel: Any, rewards: Any, axes: Axes | None) -> Arrays:
+    """From P[s, a, s'] and rewards [S], [S, A] or [S, A, S']."""
+    kernel = floats("kernel", kernel)
+    if axes == "AS" and kernel.ndim in (3, 4):
+        if kernel.shape[-1] != kernel.shape[-2]:
+            raise UserError(f"kernel: shape {kernel.shape}, expected [A, S, S] or [M, A, S, S]")
+        kernel = np.swapaxes(kernel, -3, -2)
+    if kernel.ndim not in (3, 4) or kernel.shape[-1] != kernel.shape[-3]:
+        turned = kernel.ndim in (3, 4) and kernel.shape[-1] == kernel.shape[-2]
+        hint = '; axes="AS" takes [A, S, S]' if turned else ""
+        raise UserError(f"kernel: shape {kernel.shape}, expected [S, A, S] or [M, S, A, S]{hint}")
+    if axes is None:
+        warn_of_axes("kernel", kernel.shape[-3], kernel.shape[-2], f"P[s, a, s']; {_SAY}")
+    if kernel.size == 0:
+        raise UserError(f"kernel: shape {kernel.shape}, expected at least one state and action")
+    support = kernel != 0
+    branching = max(1, int(support.sum(-1).max()))
+    # A stable sort of "is absent" puts the possible successors first, in their order.
+    successors = np.argsort(~support, axis=-1, kind="stable")[..., :branching]
+    probabilities = np.take_along_axis(kernel, successors, -1)
+    rewards = floats("rewards", rewards)
+    lead = kernel.ndim - 3
+    same = rewards.ndim < lead + 2 or np.array_equal(rewards, rewards.swapaxes(lead, lead + 1))
+    if axes == "AS" and not same:
+        warn_of_axes("rewards", kernel.shape[-3], kernel.shape[-2], "R[s, a], whatever the axes")
+    if rewards.shape == kernel.shape:
+        rewards = expectation(kernel, rewards)
+    return {"successors": successors, "probabilities": probabilities, "rewards": rewards}
+
+
+def of_matrices(kernels: Sequence[Any], rewards: Any) -> Arrays:
+    """From one scipy sparse matrix [S, S] per action; rewards also as such matrices, by s'."""
+    import scipy.sparse as sparse
+
+    if len(kernels) == 0:
+        raise UserError("kernels: empty, expected one [S, S] matrix per action")
+    rows = [_matrix("kernels", kernel) for kernel in kernels]
+    states = rows[0].shape[0]
+    for a, kernel in enumerate(rows):
+        if kernel.shape != (states, states):
+            raise UserError(
+                f"kernels: the matrix of action {a} has shape {kernel.shape}, "
+                f"expected ({states}, {states})"
+            )
+    if not (isinstance(rewards, Sequence) and any(map(sparse.issparse, rewards))):
+        rewards = floats("rewards", rewards)
+    if isinstance(rewards, Sequence) or rewards.ndim == 3:  # R[a][s, s'], as the kernels
+        by_action = [_matrix("rewards", r) for r in rewards]
+        if len(by_action) != len(rows) or any(r.shape != rows[0].shape for r in by_action):
+            raise UserError(f"rewards: expected {len(rows)} matrices of shape {rows[0].shape}")
+        each = [(k.multiply(r != 0), r.multiply(k != 0)) for k, r in zip(rows, by_action)]
+        rewards = np.stack([expectation(_slots(k)[1], _slots(r)[1]) for k, r in each], 1)
+    elif rewards.ndim == 2 and not np.array_equal(rewards, rewards.T):
+        warn_of_axes("rewards", states, len(rows), "R[s, a]; R[a][s, s'] has a matrix for each a")
+    padded = [_slots(kernel) for kernel in rows]
+    branching = max(p.shape[1] for _, p in padded)
+    successors = np.zeros((states, len(rows), branching), np.int32)
+    probabilities = np.zeros((states, len(rows), branching))
+    for a, (s, p) in enumerate(padded):
+        successors[:, a, : s.shape[1]], probabilities[:, a, : p.shape[1]] = s, p
+    return {"successors": successors, "probabilities": probabilities, "rewards": rewards}
+
+
+def _matrix(name: str, given: Any) -> Any:
+    """A sparse matrix of what is one, or an array."""
+    import scipy.sparse as sparse
+
+    matrix: Any = given if sparse.issparse(given) else floats(name, given)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
+        raise UserError(f"{name}: {given!r}, expected a matrix of numbers")
+    return sparse.csr_array(matrix, copy=True)
+
+
+def _slots(kernel: Any) -> tuple[np.ndarray, np.ndarray]:
+    """The rows of a sparse matrix, [R, B] successors and probabilities."""
+    kernel.sum_duplicates()
+    kernel.eliminate_zeros()
+    return slots(kernel.indptr, kernel.indices, kernel.data)
+
+
+def slots(
+    offsets: np.ndarray, successors: np.ndarray, probabilities: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of different lengths as [R, B], filled up with probability zero."""
+    counts = np.diff(offsets)
+    shape = (len(counts), max(1, int(counts.max(initial=1))))
+    if len(successors) == shape[0] * shape[1]:
+        return successors.reshape(shape), probabilities.reshape(shape)
+    row = np.repeat(np.arange(len(counts)), counts)
+    slot = np.arange(len(successors)) - np.repeat(offsets[:-1], counts)
+    s, p = np.zeros(shape, np.int32), np.zeros(shape)
+    s[row, slot], p[row, slot] = successors, probabilities
+    return s, p
+
+
+def of_pairs(states: Any, actions: Any, kernel: Any, rewards: Any) -> Arrays:
+    """From state-action pairs, QuantEcon's ``s_indices``, ``a_indices``, ``Q`` [L, S], ``R`` [L].
+
+    The pairs may come in any order. A row of ``R`` of −inf is a pair that is not there.
+    """
+
+    s, a = numbers("states", states), numbers("actions", actions)
+    for name, x in (("states", s), ("actions", a)):
+        if x.dtype.kind not in "iu" or x.ndim != 1:
+            raise UserError(f"{name}: shape {x.shape} of {x.dtype}, expected integers [L]")
+        if len(x) and x.min() < 0:
+            raise UserError(f"{name}: {x.min()}, expected numbers ≥ 0")
+    r = floats("rewards", rewards)
+    if r.ndim != 1 or not len(s) == len(a) == len(r) > 0:
+        raise UserError(
+            f"pairs: {len(s)} states, {len(a)} actions, rewards of shape {r.shape}, "
+            "expected as many of each, at least one"
+        )
+    matrix = _matrix("kernel", kernel)
+    if matrix.shape[0] != len(s) or matrix.shape[1] <= s.max():
+        raise UserError(
+            f"kernel: shape {matrix.shape}, expected ({len(s)}, S) with S above {s.max()}"
+        )
+    kept = np.flatnonzero(~np.isneginf(r))
+    order = kept[np.lexsort((a[kept], s[kept]))]
+    successors, probabilities = _slots(matrix[order].tocsr())
+    return {
+        "successors": successors,
+        "probabilities": probabilities,
+        "rewards": r[order],
+        "offsets": np.searchsorted(s[order], np.arange(matrix.shape[1] + 1)),
+        "choices": a[order],
+    }
+
+
+def of_toy_text(environment: Any, axes: Axes | None) -> Arrays:
+    """From a toy-text environment or its table ``P``, whose states may have different actions."""
+    own = isinstance(environment, Mapping)
+    table = environment if own else _table_of(environment)
+    if axes == "AS":
+        table = _turned(table)
+    numbered = _checked_table(table)
+    states = len(numbered)
+    if own and axes is None:
+        warn_of_axes("table", states, len(numbered[0]), f"P[s][a]; {_SAY}")
+    at_rest = {
+        s
+        for s in range(states)
+        if all(n == s and r == 0 for row in numbered[s].values() for _, n, r, _ in row)
+    }
+    rows: list[dict[int, float]] = []
+    rewards: list[float] = []
+    for s in range(states):
+        for listed in numbered[s].values():
+            row: dict[int, float] = {}
+            for p, successor, _, terminated in listed:
+                end = terminated and successor not in at_rest
+                successor = states if end else int(successor)
+                row[successor] = row.get(successor, 0.0) + float(p)
+            rows.append(row)
+            earned = np.array([(p, r) for p, _, r, _ in listed], float).reshape(-1, 2)
+            rewards.append(float(expectation(*earned.T)))
+    chosen = [list(actions) for actions in numbered]
+    if any(states in row for row in rows):
+        # Where episodes end; it has the actions of the others if these all have the same.
+        same = all(actions == chosen[0] for actions in chosen)
+        chosen.append(chosen[0] if same else [0])
+        rows += [{states: 1.0}] * len(chosen[-1])
+        rewards += [0.0] * len(chosen[-1])
+        states += 1
+    counts = [len(row) for row in rows]
+    successors, probabilities = slots(
+        np.concatenate([[0], np.cumsum(counts)]),
+        np.array([s for row in rows for s in row]),
+        np.array([p for row in rows for p in row.values()]),
+    )
+    arrays = {"successors": successors, "probabilities": probabilities}
+    actions = len(chosen[0])
+    if all(numbers == list(range(actions)) for numbers in chosen):
+        shape = (states, actions, successors.shape[1])
+        dense = {name: array.reshape(shape) for name, array in arrays.items()}
+        return dense | {"rewards": np.array(rewards).reshape(shape[:2])}
+    return arrays | {
+        "rewards": np.array(rewards),
+        "offsets": np.cumsum([0, *map(len, chosen)]),
+        "choices": np.concatenate(chosen),
+    }
+
+
+def _table_of(environment: Any) -> Mapping[int, Any]:
+    table = getattr(getattr(environment, "unwrapped", environment), "P", None)
+    if not isinstance(table, Mapping):
+        raise UserError(
+            f"environment: {type(environment).__name__} has no transition table P, "
+            "expected a toy-text environment such as FrozenLake-v1"
+        )
+    return table
+
+
+def warn_of_axes(name: str, states: int, actions: int, taken: str) -> None:
+    """Where A = S, nothing in the data shows the order of the axes: say which was assumed."""
+    if states == actions > 1:
+        line = f"{name}: {states} states and as many actions, taken as {taken}"
+        warnings.warn(line, stacklevel=5)
+
+
+def _turned(table: Mapping[int, Any]) -> Mapping[int, Any]:
+    """P[s][a] from P[a][s]."""
+    actions = range(len(table))
+    try:
+        return {s: {a: table[a][s] for a in actions} for s in range(len(table[0]))}
+    except (KeyError, IndexError, TypeError) as error:
+        raise UserError(f"table: {error!r}, expected P[a][s] for a, s = 0, 1, …") from None
+
+
+def _checked_table(table: Mapping[int, Any]) -> list[dict[int, Any]]:
+    """The actions of every state in the order of their numbers; every entry is looked at."""
+    states, result = len(table), []
+    try:
+        for s in range(states):
+            row = table[s]
+            if not len(row):
+                raise UserError(f"table: state {s} has no actions")
+            listed = sorted(row) if isinstance(row, Mapping) else range(len(row))
+            for a in listed:
+                if not (isinstance(a, int | np.integer) and 0 <= a < 2**31):
+                    raise UserError(f"table: state {s}: action {a!r}, expected a number ≥ 0")
+                for p, successor, reward, _ in row[a]:
+                    if not (0 <= float(p) < math.inf and math.isfinite(float(reward))):
+                        raise UserError(
+                            f"table: state {s}, action {a}: probability {p} and reward {reward}, "
+                            "expected a probability ≥ 0 and a finite reward"
+                        )
+                    if not 0 <= int(successor) < states:
+                        raise UserError(
+                            f"table: state {s}, action {a}: successor {successor}, "
+                            f"expected a state in 0..{states - 1}"
+                        )
+            result.append({int(a): row[a] for a in listed})
+    except UserError:
+        raise
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise UserError(
+            f"table: {error!r}, expected P[s][a] to list (probability, successor, reward, "
+            "terminated) for s = 0, 1, … and its actions"
+        ) from None
+    if not result:
+        raise UserError("table: empty, expected P[s][a] for at least one state")
+    return result

@@ -1,0 +1,1 @@
+"""What every program of this kind needs and no paper is about: files, words, signals, sizes."""

@@ -1,0 +1,138 @@
+"""Uniform replay as plain arrays inside a compiled loop.
+
+The ring is part of the loop's state and every function is pure. Rows are written by
+``dynamic_update_slice``, which XLA does in place when the loop's state is donated; a scatter may
+copy the whole ring every step.
+"""
+
+import math
+
+import chex
+import jax
+import jax.numpy as jnp
+from jax import Array
+
+from momentum_rl.replay.windows import Windows, begun, longer
+from momentum_rl.spaces import NUMBERED, ActionFormat, ObservationSpace
+from momentum_rl.transitions import ONE_STEP, Horizon, Transition
+
+
+def bytes_per_transition(space: ObservationSpace, action: ActionFormat = NUMBERED) -> int:
+    """Bytes that one stored transition takes.
+
+    >>> bytes_per_transition(ObservationSpace((10, 10, 4), "bool"))
+    116
+    """
+    row = jax.eval_shape(lambda: packed(jnp.asarray(space.zeros()), space))
+    return 2 * row.size * row.dtype.itemsize + action.nbytes + 8
+
+
+def packed_space(space: ObservationSpace) -> ObservationSpace:
+    """The rows of these observations, as the space of a replay on the host."""
+    row = jax.eval_shape(lambda: packed(jnp.asarray(space.zeros()), space))
+    return ObservationSpace(tuple(row.shape), str(row.dtype))
+
+
+def packed(observation: Array, space: ObservationSpace) -> Array:
+    """An observation as a flat row; booleans 32 to a word, an eighth of their bytes."""
+    flat = jnp.asarray(observation, space.dtype).reshape(-1)
+    if space.dtype != "bool":
+        return flat
+    bits = jnp.pad(flat, (0, -flat.size % 32)).reshape(-1, 32).astype(jnp.uint32)
+    return jnp.sum(bits << jnp.arange(32, dtype=jnp.uint32), axis=1, dtype=jnp.uint32)
+
+
+def unpacked(rows: Array, space: ObservationSpace) -> Array:
+    """The observations of rows [..., W], the inverse of ``packed``."""
+    leading = rows.shape[:-1]
+    if space.dtype == "bool":
+        bits = (rows[..., None] >> jnp.arange(32, dtype=jnp.uint32)) & jnp.uint32(1)
+        rows = bits.reshape(*leading, -1)[..., : math.prod(space.shape)].astype(bool)
+    return rows.reshape(*leading, *space.shape)
+
+
+def empty(capacity: int, space: ObservationSpace, action: ActionFormat = NUMBERED) -> Transition:
+    """A ring of this many transitions, each array [capacity, ...] with packed observations."""
+    row = jax.eval_shape(lambda: packed(jnp.asarray(space.zeros()), space))
+    return Transition(
+        observation=jnp.zeros((capacity, *row.shape), row.dtype),
+        action=jnp.zeros((capacity, *action.shape), action.dtype),
+        reward=jnp.zeros(capacity, jnp.float32),
+        discount=jnp.zeros(capacity, jnp.float32),
+        next_observation=jnp.zeros((capacity, *row.shape), row.dtype),
+    )
+
+
+def add(ring: Transition, slot: Array, new: Transition, space: ObservationSpace) -> Transition:
+    """The ring with a transition in a slot."""
+
+    def put(array: Array, value: Array) -> Array:
+        row = jnp.asarray(value, array.dtype).reshape(1, *array.shape[1:])
+        return jax.lax.dynamic_update_slice_in_dim(array, row, slot, axis=0)
+
+    row = new._replace(
+        observation=packed(new.observation, space),
+        next_observation=packed(new.next_observation, space),
+    )
+    return Transition(*map(put, ring, row))
+
+
+def signed(discount: Array, ended: Array) -> Array:
+    """Discounts as a ring of n > 1 steps keeps them: negative where the episode was cut.
+
+    No transition follows one whose discount is not positive; that takes no room of its own.
+    """
+    return jnp.where(ended, -discount, discount)
+
+
+def sample(
+    ring: Transition,
+    added: Array,
+    bits: Array,
+    space: ObservationSpace,
+    horizon: Horizon = ONE_STEP,
+) -> Transition:
+    """One transition for each random uint32, by ``UniformReplay.sample``'s rule.
+
+    Args:
+      ring: the ring.
+      added: transitions ever stored, one of each environment in turn.
+      bits: the random numbers.
+      space: of the observations.
+      horizon: of the transitions that are sampled.
+    """
+    chex.assert_rank([ring.observation, ring.reward, ring.discount, added], [2, 1, 1, 0])
+    capacity = len(ring.action)
+    stored = jnp.minimum(added, capacity)
+    held = stored - horizon.incomplete
+    slots = (bits % held.astype(jnp.uint32)).astype(jnp.int32)
+    if horizon.steps == 1:
+        batch = Transition(*(array[slots] for array in ring))
+    else:
+        first = added - stored
+        slots = (first + (slots - first) % held) % capacity
+        last, reward, discount = _windows(ring, slots, horizon)
+        batch = Transition(
+            ring.observation[slots],
+            ring.action[slots],
+            reward,
+            discount,
+            ring.next_observation[last],
+        )
+    return batch._replace(
+        observation=unpacked(batch.observation, space),
+        next_observation=unpacked(batch.next_observation, space),
+    )
+
+
+def _windows(ring: Transition, slots: Array, horizon: Horizon) -> Windows:
+    """The windows that begin in these slots."""
+    discount, reward = ring.discount, ring.reward
+
+    def one_more(_: Array, windows: Windows) -> Windows:
+        step = jnp.where(discount[windows.last] > 0, horizon.num_envs, 0)
+        return longer(jnp, windows, step, reward, discount, horizon)
+
+    return jax.lax.fori_loop(
+        1, horizon.steps, one_more, begun(jnp, slots, reward, discount, horizon)
+    )

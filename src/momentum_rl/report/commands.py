@@ -1,0 +1,66 @@
+"""`movi report` and `movi compare`."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from momentum_rl.errors import UserError, one_line
+
+
+@dataclass(frozen=True)
+class Report:
+    """Turn a directory of results into one self-contained HTML page, and figures for papers."""
+
+    directory: Positional[Annotated[Path, arg(metavar="DIR")]]
+    """What the `movi garnets …` commands wrote, and what `movi train` and `movi sweep` did anywhere
+    below it."""
+    out: Annotated[Path | None, arg(metavar="PAGE")] = None
+    """The page; figures go beside it (default: DIR/report.html)."""
+    reference: Annotated[tuple[Path, ...], arg(metavar="FILE …")] = ()
+    """Published curves to lay over ours. Atari, training: Dopamine's JSON (one file per game), or a
+    CSV with game, variant, run, iteration, train_return. MinAtar, greedy: a CSV with game, algo,
+    step, return."""
+    game: Annotated[str | None, arg(metavar="NAME")] = None
+    """The game that is drawn large (default: SpaceInvaders, as in the paper; else the first)."""
+    format: tuple[Literal["pdf", "png", "svg", "csv"], ...] = ("pdf", "png", "svg")
+    """What the figures are written as; csv for their numbers."""
+
+    def execute(self) -> None:
+        """Write the page and say where it is."""
+        from momentum_rl.report.page import write_report
+
+        page = write_report(
+            self.directory,
+            self.out,
+            references=self.reference,
+            game=self.game,
+            formats=self.format,
+            notify=lambda line: print(f"movi: {one_line(line)}", file=sys.stderr),
+        )
+        print(f"report       {page}")
+
+
+@dataclass(frozen=True)
+class Compare:
+    """Print the scores of runs side by side, with intervals over seeds."""
+
+    runs: Positional[Annotated[tuple[Path, ...], arg(metavar="RUN …")]]
+    """Run directories, sweeps, or folders of them."""
+
+    def execute(self) -> None:
+        """Print a table for each environment."""
+        from momentum_rl.report.side_by_side import side_by_side
+
+        if not self.runs:
+            raise UserError("runs: none, expected run directories, sweeps or folders of them")
+        lines, problems = side_by_side(self.runs)
+        for problem in problems:
+            print(f"movi: {one_line(problem)}", file=sys.stderr)
+        print("\n".join(lines))
+        print(
+            "\nevaluation: mean score at the end; area: mean score along the run; [95 % bootstrap "
+            "interval over runs that ended]"
+        )

@@ -1,0 +1,252 @@
+"""A sweep: environments × variants of algorithms × seeds, and its directory.
+
+A cell is one environment and one variant; its runs differ in the seed alone. ``sweep.json`` has the
+cells, with the command and the version that made it, and every run its place:
+
+    runs/MinAtar-Breakout/momentum-dqn-beta-0.5/seed-3/
+
+with the environment's id, the variant's label and the seed as their names.
+"""
+
+import re
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from momentum_rl.agents.options import LARGEST_STEP
+from momentum_rl.errors import UserError
+from momentum_rl.plumbing.files import write_aside, writing
+from momentum_rl.plumbing.reading import as_json, checked, of_format, text
+from momentum_rl.runs.config import Config, changes, upgraded
+from momentum_rl.version import __version__
+
+SWEEP_FILE = "sweep.json"
+RUNS = "runs"
+FORMAT = 1
+LARGEST = 64 * 2**20
+"""Bytes of a ``sweep.json``."""
+MOST_RUNS = 100_000
+"""Runs of a sweep: the paper's largest has 400."""
+LONGEST_LABEL = 100
+"""Characters of a label: file systems have names of up to 255 bytes."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """The runs of one variant on one environment: they differ in the seed alone."""
+
+    env: str
+    label: str
+    seeds: tuple[int, ...]
+    """One run for each."""
+    config: Config
+    """The config of the first seed's run."""
+    together: int | None = None
+    """How many of the seeds one task takes, side by side; None: left to the plan."""
+
+    def __post_init__(self) -> None:
+        """Checks what becomes the name of a directory, and the seeds."""
+        known = re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._:/+-]*", self.env) and ".." not in self.env
+        if not known or len(self.env) > LONGEST_LABEL:
+            raise UserError(f"env: {self.env!r}, expected an id such as MinAtar/Breakout")
+        if self.env != self.config.env:
+            raise UserError(f"env: {self.env!r}, but its config says {self.config.env!r}")
+        _check_label("label", self.label)
+        for seed in self.seeds:
+            if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= LARGEST_STEP:
+                raise UserError(f"seeds: {seed!r}, expected integers from 0 to {LARGEST_STEP}")
+        count, together = len(self.seeds), self.together
+        if not count or len(set(self.seeds)) != count:
+            raise UserError(f"seeds: {list(self.seeds)}, expected at least one, all different")
+        if together is not None and not (type(together) is int and 1 <= together <= count):
+            raise UserError(f"together: {together}, expected an integer from 1 to {count}")
+
+    def config_of(self, seed: int) -> Config:
+        """The config of a seed's run."""
+        return replace(self.config, seed=seed)
+
+    def place(self, seed: int) -> PurePosixPath:
+        """A run's place below ``runs/`` (and its log's below ``logs/``)."""
+        return PurePosixPath(self.env.replace("/", "-"), slug(self.label), f"seed-{seed}")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """A matrix of runs."""
+
+    name: str
+    scale: str
+    """quick, laptop or paper; or "as written", from a file."""
+    cells: tuple[Cell, ...]
+    """In the order in which they are run."""
+    command: str = ""
+    """The command that made it."""
+    version: str = __version__
+    """The version of movi that made it."""
+
+    def __post_init__(self) -> None:
+        """Checks that every run has a place of its own."""
+        _check_label("name", self.name)
+        if not self.cells:
+            raise UserError(f"sweep {self.name}: no runs, expected at least one")
+        check_size(self.name, self.runs)
+        seen: dict[PurePosixPath, Cell] = {}
+        for cell in self.cells:
+            other = seen.setdefault(cell.place(0).parent, cell)
+            if other is not cell:
+                raise UserError(
+                    f"label: {cell.label!r} on {cell.env} has the directory of {other.label!r} on "
+                    f"{other.env}, expected labels that differ in letters or digits"
+                )
+
+    @property
+    def runs(self) -> int:
+        """The number of runs."""
+        return sum(len(cell.seeds) for cell in self.cells)
+
+    @property
+    def steps(self) -> int:
+        """Agent steps of all runs."""
+        return sum(len(cell.seeds) * cell.config.steps for cell in self.cells)
+
+    @cached_property
+    def _places(self) -> dict[PurePosixPath, int]:
+        return {cell.place(0).parent: i for i, cell in enumerate(self.cells)}
+
+    def index_of(self, place: PurePosixPath, config: Config) -> int | None:
+        """The number of the cell that a run with this place below ``runs/`` belongs to.
+
+        The one whose place it is; for a run that was put elsewhere, the first one with its config.
+        None if the config of neither is the run's.
+        """
+        own = self._places.get(place.parent)
+        for i in range(len(self.cells)) if own is None else [own]:
+            cell = self.cells[i]
+            ours = cell.env == config.env and config.seed in cell.seeds
+            if ours and not changes(cell.config_of(config.seed), config):
+                return i
+        return None
+
+
+def check_size(name: str, runs: int) -> None:
+    """That a sweep does not have too many."""
+    if runs > MOST_RUNS:
+        raise UserError(f"sweep {name}: {runs} runs, expected at most {MOST_RUNS}")
+
+
+def slug(label: str) -> str:
+    """A label as a name of a directory or a file.
+
+    >>> slug("momentum-dqn β=0.5"), slug("deep-sql (printed)")
+    ('momentum-dqn-beta-0.5', 'deep-sql-printed')
+    """
+    for letter, word in (("β", "beta"), ("η", "eta"), ("κ", "kappa")):
+        label = label.replace(letter, word)
+    return re.sub(r"[^A-Za-z0-9.]+", "-", label).strip("-.")
+
+
+def _check_label(name: str, label: str) -> None:
+    """What becomes the name of a directory: short, and of characters that are seen."""
+    if not slug(label) or not label.isprintable() or len(label) > LONGEST_LABEL:
+        raise UserError(
+            f"{name}: {label!r}, expected letters or digits, at most {LONGEST_LABEL} characters"
+        )
+
+
+def run_directory(directory: Path, cell: Cell, seed: int) -> Path:
+    """Where a run of a sweep is."""
+    return directory / RUNS / cell.place(seed)
+
+
+def write_sweep(directory: Path, sweep: Sweep) -> None:
+    """Writes ``sweep.json`` into a directory, which is made if need be."""
+    with writing(directory):
+        directory.mkdir(parents=True, exist_ok=True)
+        write_aside(directory / SWEEP_FILE, to_json(sweep))
+
+
+def to_json(sweep: Sweep) -> str:
+    """The text of ``sweep.json``."""
+    data = {
+        "format": FORMAT,
+        "name": sweep.name,
+        "scale": sweep.scale,
+        "version": sweep.version,
+        "command": sweep.command,
+        "cells": [
+            {
+                "env": cell.env,
+                "label": cell.label,
+                "seeds": list(cell.seeds),
+                "together": cell.together,
+                "config": {k: v for k, v in cell.config.to_dict().items() if k != "seed"},
+            }
+            for cell in sweep.cells
+        ],
+    }
+    return as_json(data, indent=1, ensure_ascii=False) + "\n"
+
+
+@dataclass(frozen=True)
+class _CellFile:
+    env: str
+    label: str
+    seeds: tuple[int, ...]
+    config: dict[str, Any]
+    together: int | None = None
+
+
+@dataclass(frozen=True)
+class _SweepFile:
+    name: str
+    scale: str
+    command: str
+    version: str
+    cells: list[_CellFile]
+
+
+def read_sweep(directory: Path) -> Sweep:
+    """The inverse of ``write_sweep``; whatever is wrong with the file is one clear line."""
+    file = directory / SWEEP_FILE
+    return from_json(text(file, LARGEST), str(file))
+
+
+def from_json(content: str, file: str = SWEEP_FILE) -> Sweep:
+    """The inverse of ``to_json``."""
+    found: _SweepFile = checked(of_format(content, FORMAT, file), _SweepFile, file)
+    cells = []
+    for i, cell in enumerate(found.cells):
+        fields = upgraded({**cell.config, "seed": cell.seeds[0] if cell.seeds else 0})
+        config = Config.from_dict(fields, f"{file}: cell {i}: config")
+        try:
+            cells.append(Cell(cell.env, cell.label, cell.seeds, config, cell.together))
+        except UserError as error:
+            raise UserError(f"{file}: cell {i}: {error}") from None
+    try:
+        return Sweep(found.name, found.scale, tuple(cells), found.command, found.version)
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
+
+
+def difference(old: Sweep, new: Sweep) -> str:
+    """How a matrix differs from another, in one line; empty if it does not."""
+    before = {(cell.env, cell.label): cell for cell in old.cells}
+    after = {(cell.env, cell.label): cell for cell in new.cells}
+    parts = [f"without {env} {label}" for env, label in before if (env, label) not in after]
+    parts += [f"new {env} {label}" for env, label in after if (env, label) not in before]
+    for key in before.keys() & after.keys():
+        one, other = before[key], after[key]
+        changed = config_changes(one.config, other.config_of(one.config.seed))
+        if one.seeds != other.seeds:
+            changed.insert(0, f"seeds {list(one.seeds)} → {list(other.seeds)}")
+        if changed:
+            parts.append(f"{' '.join(key)}: {', '.join(changed)}")
+    if len(parts) > 4:
+        parts[4:] = [f"and {len(parts) - 4} more"]
+    return "; ".join(parts)
+
+
+def config_changes(old: Config, new: Config) -> list[str]:
+    """The fields in which a config differs from another, of those that decide results."""
+    return [f"{name} {a} → {b}" for name, (a, b) in changes(old, new).items()]

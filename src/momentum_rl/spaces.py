@@ -1,0 +1,179 @@
+"""What an agent sees and does, as plain data that can be saved as JSON."""
+
+import math
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from momentum_rl.errors import UserError
+
+
+@dataclass(frozen=True)
+class ObservationSpace:
+    """One observation: an array, or one of a finite number of categories."""
+
+    shape: tuple[int, ...]
+    """The array's shape; () for a category."""
+    dtype: str
+    """The array's own dtype, in which it is stored: uint8 images stay uint8."""
+    categories: int | None = None
+    """The number of categories, or None for an array."""
+    start: int = 0
+    """The first category's number."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "shape", tuple(self.shape))
+
+    def zeros(self, *leading: int) -> np.ndarray:
+        """Observations of the right shape and dtype; the value of each is ``start``."""
+        return np.full((*leading, *self.shape), self.start, dtype=self.dtype)
+
+    def checked(self, found: Any, what: str, env: str = "", step: int = 0) -> np.ndarray:
+        """Numbers in the space's dtype, but for rounding the same; UserError if one cannot be.
+
+        With an environment's name, ``found`` [m, ...] is of its steps from number ``step`` on.
+        """
+        try:
+            cast = array = np.asarray(found)
+        except ValueError:  # lists of different lengths
+            cast = array = np.asarray([str(found)])
+        dtype = np.dtype(self.dtype)
+        # Floats are no integers: pixels in [0, 1] would all be 0.
+        if array.dtype.kind not in ("biu" if dtype.kind in "iu" else "biuf"):
+            right = np.zeros(array.shape, bool)
+        else:
+            if array.dtype != dtype:
+                with np.errstate(all="ignore"):
+                    cast = array.astype(dtype)
+            right = np.isfinite(cast) if dtype.kind == "f" else cast == array
+            if self.categories is not None:
+                right &= (cast >= self.start) & (cast < self.start + self.categories)
+        if right.all():
+            return cast
+        at = tuple(np.argwhere(~right)[0].tolist())
+        where = f"env: {env}, step {step + at[0]}: {what}" if env else f"{what}:"
+        expected = f"a {'finite ' * (dtype.kind == 'f')}{dtype} number"
+        if self.categories is not None:
+            expected = f"a category in {self.start}..{self.start + self.categories - 1}"
+        raise UserError(f"{where} {array[at]}, expected {expected}")
+
+
+FLOATS = ("float16", "float32", "float64")
+
+
+@dataclass(frozen=True)
+class Box:
+    """Actions that are arrays of bounded numbers.
+
+    Agents act by vectors in [−1, 1], one number for each entry; the environment's own actions are
+    these, rescaled to its bounds and reshaped.
+    """
+
+    low: tuple[float, ...]
+    """The least of each entry, in the array's order."""
+    high: tuple[float, ...]
+    """The largest."""
+    shape: tuple[int, ...]
+    """The shape of the environment's own actions."""
+    dtype: str = "float32"
+    """Their own dtype, of floats."""
+
+    def __post_init__(self) -> None:
+        for name in ("low", "high", "shape"):
+            object.__setattr__(self, name, tuple(getattr(self, name)))
+        if self.dtype not in FLOATS:
+            raise UserError(f"actions: of {self.dtype}, expected one of {', '.join(FLOATS)}")
+        if min(self.shape, default=1) < 1:
+            raise UserError(f"actions: of the shape {self.shape}, expected at least one number")
+        size = math.prod(self.shape)
+        if not size == len(self.low) == len(self.high):
+            raise UserError(
+                f"actions: {len(self.low)} and {len(self.high)} bounds, expected {size} each "
+                f"for the shape {self.shape}"
+            )
+        for low, high in zip(self.low, self.high):
+            if not -math.inf < low < high < math.inf:
+                raise UserError(
+                    f"actions: from {low} to {high}, expected finite bounds, low < high"
+                )
+
+    @property
+    def size(self) -> int:
+        """Numbers in an action."""
+        return len(self.low)
+
+    def rescaled(self, xp: Any, actions: Any) -> Any:
+        """Actions [..., size] in [−1, 1] (clipped) as the environment's own, within its bounds.
+
+        >>> box = Box((0.0, -2.0), (1.0, 2.0), (2,))
+        >>> box.rescaled(np, np.array([[-1.0, 0.5], [1.0, 3.0]])).tolist()
+        [[0.0, 1.0], [1.0, 2.0]]
+        """
+        dtype = np.result_type(self.dtype, np.float32)  # bounds of float64 are not those of float32
+        low, high = xp.asarray(self.low, dtype), xp.asarray(self.high, dtype)
+        share = (xp.clip(xp.asarray(actions, dtype), -1, 1) + 1) / 2
+        # Both ends are met exactly: a sum of shares is, low + share · (high − low) is not. Between
+        # them rounding may go beyond one.
+        own = xp.clip((1 - share) * low + share * high, low, high)
+        return own.reshape((*own.shape[:-1], *self.shape)).astype(self.dtype)
+
+
+class ActionFormat(NamedTuple):
+    """An action as replays and learners see it: counted from 0, or a vector in [−1, 1]."""
+
+    dtype: str = "int32"
+    shape: tuple[int, ...] = ()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of one."""
+        return np.dtype(self.dtype).itemsize * math.prod(self.shape)
+
+
+NUMBERED = ActionFormat()
+
+
+@dataclass(frozen=True)
+class Spaces:
+    """The observations and the actions of an environment.
+
+    >>> spaces = Spaces(ObservationSpace((4,), "float32"), actions=2)
+    >>> spaces.to_json()["observation"]["shape"]
+    (4,)
+    """
+
+    observation: ObservationSpace
+    """What is seen."""
+    actions: int | Box
+    """The number of actions, which the agents number from 0; or what arrays they are."""
+    first_action: int = 0
+    """The environment's own number of action 0."""
+
+    @property
+    def action(self) -> ActionFormat:
+        """The format of an action as agents see it."""
+        if isinstance(self.actions, Box):
+            return ActionFormat("float32", (self.actions.size,))
+        return NUMBERED
+
+    @property
+    def numbered(self) -> int:
+        """The number of actions, where they are discrete."""
+        if isinstance(self.actions, Box):
+            raise UserError("env: has Box actions, expected Discrete ones")
+        return self.actions
+
+    def own(self, actions: Any) -> np.ndarray:
+        """The agents' actions [...] as the environment's own.
+
+        >>> Spaces(ObservationSpace((4,), "float32"), 2, first_action=5).own([0, 1]).tolist()
+        [5, 6]
+        """
+        if isinstance(self.actions, Box):
+            return self.actions.rescaled(np, actions)
+        return np.asarray(actions, np.int64) + self.first_action
+
+    def to_json(self) -> dict[str, Any]:
+        """A dictionary of JSON's types."""
+        return asdict(self)

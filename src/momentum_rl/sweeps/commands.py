@@ -1,0 +1,149 @@
+"""The commands ``sweep`` and ``status``."""
+
+import sys
+import time
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from tyro.conf import Positional, arg
+
+from momentum_rl.errors import MissingExtra, UserError, plain
+from momentum_rl.plumbing.arguments import Trust
+
+if TYPE_CHECKING:
+    from momentum_rl.runs.sweep import Sweep
+    from momentum_rl.sweeps.drive import Pool
+
+
+@dataclass(frozen=True)
+class RunSweep:
+    """Run a matrix of training runs, or continue it; finished runs are not repeated."""
+
+    name: Positional[Annotated[str | None, arg(metavar="NAME")]] = None
+    """paper-atari, paper-beta, minatar, minatar-beta, minatar-published or optimisers; or a file
+    (.toml or .json) with a matrix of your own; left out, it continues what --out holds."""
+    out: Annotated[Path | None, arg(metavar="DIR")] = None
+    """The sweep's directory, new or empty, or one to continue (default: sweeps/NAME-SCALE)."""
+    scale: Literal["quick", "laptop", "paper"] | None = None
+    """The size of a sweep by name. quick only shows that everything works: its numbers mean
+    nothing. laptop takes a night on two cores. paper is the full protocol. See docs/sweeps.md."""
+    workers: Annotated[int | None, arg(metavar="N")] = None
+    """Processes at once, the cores divided among them (default: one per core, as memory allows)."""
+    ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
+    """Run on the Ray cluster at this address instead; local: on a Ray started here, for this."""
+    cpus: Annotated[float | None, arg(metavar="N")] = None
+    """With --ray: CPUs per task (default: 1)."""
+    gpus: Annotated[float | None, arg(metavar="N")] = None
+    """With --ray: GPUs per task (default: 0); 0.5 lets two tasks share one."""
+    trust: Trust = ()
+    dry_run: bool = False
+    """Say what would be done, and do nothing."""
+
+    def execute(self) -> None:
+        """Run, and name the runs that failed."""
+        from momentum_rl.runs.sweep import slug
+        from momentum_rl.sweeps.drive import run_sweep, to_stdout
+
+        pool, sweep, out = self._pool(), self._sweep(), self.out
+        if sweep is not None:
+            check_extras(sweep, ray=self.ray is not None)
+        if out is None:
+            if sweep is None:
+                raise UserError("sweep: nothing, expected a name, a file, or --out to continue")
+            out = Path("sweeps") / slug(f"{sweep.name}-{self.scale}" if self.scale else sweep.name)
+        words = ["movi", "sweep", *([self.name] if self.name else [])]
+        words += ["--scale", self.scale] if self.scale else []
+        failures = run_sweep(
+            sweep,
+            out,
+            pool,
+            command=" ".join(words),
+            trust=self.trust,
+            dry_run=self.dry_run,
+            say=to_stdout,
+        )
+        for failure in failures:
+            run = failure.run
+            line = f"{run.env} {run.label} seed {run.seed} failed: {run.message}"
+            print(plain(f"movi: {line} (log: {failure.log})"), file=sys.stderr)
+        if failures:
+            sys.exit(1)
+        if not self.dry_run:
+            print(f"results      {out}")
+
+    def _pool(self) -> "Pool":
+        if self.ray is None:
+            from momentum_rl.sweeps.local import ThisMachine
+
+            for name in ("cpus", "gpus"):
+                if getattr(self, name) is not None:
+                    raise UserError(f"{name}: only with --ray")
+            return ThisMachine(self.workers)
+        if self.workers is not None:
+            raise UserError("workers: not with --ray; --cpus says how many a task takes")
+        from momentum_rl.sweeps.ray_cluster import RayCluster
+
+        cpus = 1.0 if self.cpus is None else self.cpus
+        return RayCluster(self.ray, cpus, self.gpus or 0.0)
+
+    def _sweep(self) -> "Sweep | None":
+        if self.name is None:
+            if self.scale is not None:
+                raise UserError("scale: only with a sweep's name")
+            return None
+        from momentum_rl.sweeps.drive import sweep_named
+
+        return sweep_named(self.name, self.scale, self.trust)
+
+
+def check_extras(sweep: "Sweep", *, ray: bool) -> None:
+    """Raises, in one line for all of them, for extras that a sweep needs and that are missing."""
+    from momentum_rl.envs.atari import is_atari
+    from momentum_rl.envs.gymnax_env import is_gymnax
+
+    environments = {cell.env for cell in sweep.cells}
+    needed = {
+        "atari": any(map(is_atari, environments)) and "ale_py",
+        "gymnax": any(map(is_gymnax, environments)) and "gymnax",
+        "ray": ray and "ray",
+    }
+    missing = [extra for extra, module in needed.items() if module and find_spec(module) is None]
+    if missing:
+        raise MissingExtra(f"sweep {sweep.name}", *missing)
+
+
+@dataclass(frozen=True)
+class ShowStatus:
+    """Show how the runs of a sweep stand: progress, speed, time left."""
+
+    directory: Positional[Annotated[Path, arg(metavar="DIR")]]
+    """The directory of a sweep, or any directory with runs in it."""
+    watch: bool = False
+    """Show it again and again, until all runs have ended or you interrupt it."""
+    every: Annotated[float, arg(metavar="SECONDS")] = 2.0
+    """With --watch: the time between two updates."""
+
+    def execute(self) -> None:
+        """Print the table."""
+        if not 0.1 <= self.every <= 3600:
+            raise UserError(f"every: {self.every}, expected seconds from 0.1 to 3600")
+        from rich.console import Console
+        from rich.live import Live
+
+        from momentum_rl.sweeps.status import overview, table
+
+        seen = overview(self.directory)
+        console = Console() if sys.stdout.isatty() else Console(width=160)
+        if not self.watch:
+            console.print(table(seen))
+            return
+        try:
+            with Live(table(seen), console=console, auto_refresh=False) as live:
+                while not seen.over:
+                    time.sleep(self.every)
+                    seen = overview(self.directory)
+                    live.update(table(seen), refresh=True)
+        except KeyboardInterrupt:
+            return

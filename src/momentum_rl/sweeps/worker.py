@@ -1,0 +1,115 @@
+"""A worker process: the runs of one job, to their end.
+
+``python -P -m momentum_rl.sweeps.worker DIR CELL SEED CORES [MODULE …]`` takes the seeds of cell
+number CELL that go together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two.
+The modules are those that ids of environments and names of algorithms may name (``--trust``). It
+continues what is unfinished and leaves what is finished alone, so it may be started again. When the
+process that started it dies, the standard input closes: the worker saves its state and stops.
+"""
+
+import os
+import signal
+import sys
+import threading
+import time
+import traceback
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from momentum_rl.errors import Interrupted, UserError
+from momentum_rl.runs.lock import InUse
+from momentum_rl.sweeps.jobs import Job, find_job
+from momentum_rl.sweeps.progress import Progress
+from momentum_rl.training.stopping import stopping
+
+FAILED = 1
+INTERRUPTED = 75
+"""Exit statuses: an error, and an interruption after which the job can be continued."""
+
+GRACE = 120.0
+"""Seconds that a process has to save its state before it is killed."""
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Does the job; the exit status."""
+    directory, index, seed, cores, *trust = arguments
+    use_cores(cores)
+    threading.Thread(target=_follow_parent, daemon=True).start()
+    job = find_job(Path(directory), int(index), int(seed))
+    with Progress(job.progress(Path(directory))) as progress:
+        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {job} (process {os.getpid()})", flush=True)
+        try:
+            when_free(lambda: perform(Path(directory), job, progress, trust))
+        except Interrupted as stop:
+            print(f"movi: {stop}", flush=True)
+            return INTERRUPTED
+        except UserError as error:
+            print(f"movi: {error}", flush=True)
+            progress.fail(str(error))
+            return FAILED
+        except Exception as error:
+            traceback.print_exc(file=sys.stdout)
+            progress.fail(repr(error))
+            return FAILED
+    return 0
+
+
+def when_free(work: Callable[[], None]) -> None:
+    """Retries while the runs are in use: a worker before this one may still save its state."""
+    end = time.monotonic() + GRACE + 30
+    while True:
+        try:
+            return work()
+        except InUse:
+            if time.monotonic() > end:
+                raise
+            time.sleep(1)
+
+
+def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] = ()) -> None:
+    """Trains the job's runs, as far as they are not trained, to their end."""
+    from momentum_rl.envs.gymnax_env import is_gymnax
+    from momentum_rl.training.loop import Loop, Watcher
+    from momentum_rl.training.processors import prepare_fused
+    from momentum_rl.training.train import train_seeds
+
+    class ToFiles(Watcher):
+        """Announcements go to the log, steps to the progress file."""
+
+        def announce(self, line: str) -> None:
+            print(line, flush=True)
+
+        def progress(self, loop: Loop) -> None:
+            progress.reach(loop.step)
+
+    with stopping() as stop:
+        if is_gymnax(job.cell.env):
+            share = int(os.environ["NPROC"])
+            os.environ["NPROC"] = "1"  # a core for each seed's program, not several for one
+            prepare_fused(min(len(job.seeds), share))
+        config, outs = job.cell.config, job.runs(directory)
+        train_seeds(config, job.seeds, outs, watcher=ToFiles(), stop=stop, trust=trust)
+
+
+def use_cores(cores: str) -> None:
+    """Tells libraries that are yet to be loaded how many threads to start, and where."""
+    kind, _, count = cores.partition(":")
+    chosen = [] if kind == "any" else [int(core) for core in cores.split(",")]
+    threads = count if kind == "any" else str(len(chosen))
+    for name in ("NPROC", "OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = threads  # XLA reads NPROC
+    if chosen and hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, chosen)
+
+
+def _follow_parent() -> None:
+    """Stops the process when the standard input closes: gently, and after a while for good."""
+    while os.read(0, 4096):
+        pass
+    os.kill(os.getpid(), signal.SIGTERM)
+    time.sleep(GRACE)
+    os._exit(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,119 @@
+"""Whether a run is healthy: measured as it goes, and said in words once for each ailment.
+
+| in a row of metrics | what it is | ailing if |
+|---|---|---|
+| mean_q, mean_h | values of the actions taken | above r_max/(1 − γ), the most there can be |
+| rms_update_… | size of a network's next update, over its learning rate | below 0.05 |
+| dormant | dormant units of the network that acts, in its worst layer | above 90 % |
+| clipped_… | probability that a support cannot hold | above 1 % |
+| bias | value of the network that acts, less the return collected | (it is only shown) |
+
+What is measured changes nothing in training: its minibatch has random numbers of its own.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import jax
+import numpy as np
+
+from momentum_rl.agents.learner import Learner, LearnerState
+from momentum_rl.plumbing.compilation import shared
+from momentum_rl.runs.config import Config
+from momentum_rl.training.draws import INSPECTION, bits, key_of
+from momentum_rl.transitions import Transition
+
+EVERY = 10_000  # agent steps between two looks at least, where iterations are shorter
+SEEN = 512  # observations on which a unit has to show that it is not dormant
+SLOWEST = 0.05
+MOST_DORMANT = 0.9
+MOST_CLIPPED = 0.01
+
+
+class Inspection:
+    """Looks at the networks of a run at the ends of its iterations."""
+
+    def __init__(self, config: Config, learner: Learner) -> None:
+        self._config, self._learner = config, learner
+        self._size = max(config.batch_size, SEEN // learner.minibatches)
+
+    def row(
+        self,
+        seed: int,
+        state: LearnerState,
+        sample: Callable[[np.ndarray], Transition],
+        step: int,
+    ) -> dict[str, float]:
+        """What a row of metrics says of the networks at this step; nothing if no look is due.
+
+        ``sample`` gives the replay's transitions for random words.
+        """
+        if not self._config.passes(step, EVERY) or step <= self._config.learns_after:
+            return {}
+        words = _words(self._learner.minibatches, self._size)(key_of(seed, INSPECTION), step)
+        batches = sample(np.asarray(words))
+        look = _compiled(self._learner, self._config.batch_size)
+        return {name: float(x) for name, x in look(state, batches, np.int32(step)).items()}
+
+
+@shared
+def _words(minibatches: int, size: int) -> Callable[..., jax.Array]:
+    return jax.jit(lambda key, step: bits(key, step, (minibatches, size)))
+
+
+@shared
+def _compiled(learner: Learner, batch_size: int) -> Callable[..., dict[str, jax.Array]]:
+    def look(state: LearnerState, batches: Transition, step: jax.Array) -> dict[str, jax.Array]:
+        seen = batches.observation.reshape(-1, *batches.observation.shape[2:])
+        key = jax.random.fold_in(jax.random.key(INSPECTION), step)
+        first = jax.tree.map(lambda part: part[:, :batch_size], batches)
+        return learner.inspect(state, first, seen, step, key)
+
+    return jax.jit(look)
+
+
+class Warnings:
+    """What is wrong with a run, in words; each kind once."""
+
+    def __init__(self, config: Config, values_are_returns: bool) -> None:
+        self._config, self._bounded = config, values_are_returns
+        self._largest = 0.0
+        self._said: set[str] = set()
+
+    def after(self, row: Mapping[str, Any]) -> list[str]:
+        """What the next row of metrics shows that no row before it did."""
+        clip = self._config.reward_clip
+        largest = row.get("largest_reward") or 0.0
+        self._largest = max(self._largest, largest if clip is None else min(largest, clip))
+        found: dict[str, str] = {}
+        for name, value in row.items():
+            if value is not None and (line := self._ailment(name, value, int(row["iteration"]))):
+                found.setdefault(name.partition("_")[0], line)
+        new = [line for kind, line in found.items() if kind not in self._said]
+        self._said |= set(found)
+        return new
+
+    def _ailment(self, name: str, value: float, iteration: int) -> str:
+        """What a number of a row says that is wrong, or ""."""
+        most = self._largest / (1 - self._config.gamma)
+        if name.startswith("mean_") and self._bounded and 0 < most < value:
+            return (
+                f"{name}: {value:.4g} in iteration {iteration}, more than any policy can return "
+                f"(r_max/(1 − γ) = {most:.4g}): values run away"
+            )
+        if name.startswith("rms_update_") and value < SLOWEST and iteration > 0:
+            return (
+                f"{name}: {value:.2g} of the learning rate in iteration {iteration}, expected at "
+                f"least {SLOWEST}: the optimiser's ε may swallow the gradients"
+            )
+        if name == "dormant" and value > MOST_DORMANT:
+            return (
+                f"dormant: {100 * value:.0f} % of a layer's units in iteration {iteration}, "
+                f"expected at most {100 * MOST_DORMANT:.0f} %: the network is nearly dead"
+            )
+        if name.startswith("clipped_") and value > MOST_CLIPPED:
+            return (
+                f"{name}: {100 * value:.1f} % of the probability in iteration {iteration} was "
+                "beyond v_min or v_max, expected < 1 %"
+            )
+        return ""

@@ -1,0 +1,343 @@
+"""The writer of a run directory; its files are described in ``momentum_rl.runs.files``."""
+
+import hashlib
+import os
+import shutil
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded
+from momentum_rl.agents.learner import comparable
+from momentum_rl.errors import UserError, one_line
+from momentum_rl.plumbing.files import check_own_directory, directory_to_write, write_aside, writing
+from momentum_rl.plumbing.reading import LARGE, as_json, content, read_rows, rows
+from momentum_rl.plumbing.versions import machine, now, of_training
+from momentum_rl.replay.ring import Damaged
+from momentum_rl.runs.config import Config
+from momentum_rl.runs.files import (
+    CONFIG,
+    EVALUATION,
+    EVALUATIONS,
+    GROUP,
+    METRICS,
+    STATUS,
+    TIMING,
+    VERSIONS,
+    EvaluationRow,
+    Since,
+    Status,
+    TimingRow,
+    VersionsFile,
+    holds_run,
+    read_if_there,
+)
+from momentum_rl.runs.lock import RUN_LOCK, Lock
+from momentum_rl.training.evaluation import Evaluation
+
+REPLAY = "replay"
+OPEN_FILES = 7  # of a run: the lock, rows of three kinds, TensorBoard's, two of the replay
+LEFTOVERS = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
+
+Opened = TypeVar("Opened", "_Rows", "_Events")
+
+
+class RunDirectory:
+    """Writes a run's files; from ``begin`` to ``close`` the only one to do so."""
+
+    def __init__(
+        self, path: str | Path, config: Config, group: Sequence[int] = (), fingerprint: str = ""
+    ) -> None:
+        """Takes a directory for a run of this config; nothing that is there is changed yet.
+
+        Args:
+          path: a new or empty directory, or that of the same run.
+          config: the run's config.
+          group: the seeds that are trained together with it, in one program.
+          fingerprint: of its learner: a run is continued by no other.
+        """
+        self.path, self._config, self._group = Path(path), config, list(group)
+        self._fingerprint = fingerprint
+        check_learner(self.path, fingerprint)
+        self._new = not holds_run(self.path)
+        if self._new:
+            check_free(self.path)
+        self._made = not self.path.exists()
+        with writing(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+        self._lock = Lock(self.path / RUN_LOCK)
+        self._begun = False
+        self._files = ExitStack()
+        self.rows: list[dict[str, Any]] = []
+        self.evaluations: list[EvaluationRow] = []
+
+    @property
+    def replay(self) -> Path:
+        """Where the replay's files are."""
+        return self.path / REPLAY
+
+    def begin(
+        self, step: int = 0, written: Mapping[str, Any] | None = None, best: bytes | None = None
+    ) -> str:
+        """Starts writing: a new run, or after what a checkpoint says was written then.
+
+        The best agent is the checkpoint's, too: one that was found later is found again.
+
+        Returns a line about versions that are not those of the run so far, or "".
+        """
+        kept = _cut(self.path / METRICS, written)
+        played = _cut(self.path / EVALUATIONS, (written or {}).get("evaluations"))
+        self.rows = rows(kept.decode(), str(self.path / METRICS), dict[str, float | None])
+        self.evaluations = rows(played.decode(), str(self.path / EVALUATIONS), EvaluationRow)
+        if not self._new:  # before anything of an ended run is changed
+            self.status("running", step)
+        with writing(self.path):
+            for part in [*self.path.glob(".*.part"), *self.path.glob("checkpoint/.*.part")]:
+                part.unlink()
+            for old in [*self.path.glob("events.out.*"), self.path / EVALUATION]:
+                old.unlink(missing_ok=True)
+            if best is None:
+                (self.path / BEST_FILE).unlink(missing_ok=True)
+            else:
+                write_aside(self.path / BEST_FILE, best)
+            self._begun = True
+            if self._group:
+                self.write_json(GROUP, {"format": 1, "seeds": self._group})
+            write_aside(self.path / CONFIG, self._config.to_json())
+            timing = _timing(self.path / TIMING, len(self.rows))
+            self._metrics = self._opened(_Rows(self.path / METRICS, kept))
+            self._timing = self._opened(_Rows(self.path / TIMING, _lines(timing)))
+            if self._config.evaluate_every:
+                self._evaluations = self._opened(_Rows(self.path / EVALUATIONS, played))
+            self._events = self._opened(_Events(self.path))
+            timing += [{} for _ in self.rows[len(timing) :]]
+            for row, times in zip(self.rows, timing):
+                self._events.add({**row, **times})
+            for own in self.evaluations:
+                self._events.add(_evaluation_scalars(asdict(own)))
+        passed = timing[-1].get("seconds", 0.0) if timing else 0.0
+        self._start = time.monotonic() - passed
+        self._last, self._last_step = time.monotonic(), step
+        notice = self._write_versions(0 if written is None else step)
+        self.status("running", step)
+        return notice
+
+    def _opened(self, file: Opened) -> Opened:
+        """A file that ``close`` closes."""
+        self._files.callback(file.close)
+        return file
+
+    def _write_versions(self, step: int) -> str:
+        """Adds today's versions if they are others; a line about them, if there is one to say."""
+        today = of_training()
+        since = [own for own in _versions(self.path) if own.step < step]
+        learner = self._fingerprint
+        if step and not since:
+            since = [Since(0, {})]  # unknown
+        before = since[-1].versions if since else today
+        if not since or (before, since[-1].machine) != (today, machine()):
+            since.append(Since(step, today, learner, machine(), now()))
+        elif not since[-1].learner:  # of a version that did not note it
+            since[-1] = replace(since[-1], learner=learner)
+        self.write_json(VERSIONS, {"format": 1, **asdict(VersionsFile(since, _digest(since)))})
+        if not before:
+            return f"the versions that trained it up to step {step:,} are not known"
+        changed = [
+            f"{name} {before.get(name, '(none)')} → {today.get(name, '(none)')}"
+            for name in sorted({**before, **today})
+            if before.get(name) != today.get(name)
+        ]
+        if not changed:
+            return ""
+        line = f"other versions than before: {', '.join(changed)}; numbers may differ from here on"
+        return one_line(line)
+
+    def row(self, metrics: Mapping[str, Any]) -> None:
+        """Adds an iteration."""
+        now, step = time.monotonic(), int(metrics["step"])
+        seconds = now - self._last
+        timing = {
+            "iteration": metrics["iteration"],
+            "step": step,
+            "seconds": round(now - self._start, 3),
+            "steps_per_second": round((step - self._last_step) / max(seconds, 1e-9), 1),
+        }
+        self._last, self._last_step = now, step
+        with writing(self.path):
+            self._metrics.add(metrics)
+            self._timing.add(timing)
+            self._events.add({**metrics, **timing})
+        self.rows.append(dict(metrics))
+
+    def evaluation(self, step: int, evaluation: Evaluation) -> None:
+        """Adds an evaluation during the run."""
+        row = {"step": step, **evaluation.to_json()}
+        with writing(self.path):
+            self._evaluations.add(row)
+            self._events.add(_evaluation_scalars(row))
+
+    def written(self) -> dict[str, Any]:
+        """What ``begin`` needs to go on from here; it is on the disk when this returns."""
+        with writing(self.path):
+            self._timing.written()
+            written = self._metrics.written()
+            if self._config.evaluate_every:
+                written["evaluations"] = self._evaluations.written()
+        return written
+
+    def save(self, agent: Agent) -> None:
+        """Writes the agent's file."""
+        with writing(self.path):
+            write_aside(self.path / AGENT_FILE, encoded(agent))
+
+    def save_best(self, content: bytes) -> None:
+        """Writes the best agent's file."""
+        with writing(self.path):
+            write_aside(self.path / BEST_FILE, content)
+
+    def status(self, status: Status, step: int, message: str = "") -> None:
+        """Writes the run's status."""
+        text = as_json({"status": status, "step": step, "message": message, "time": now()})
+        with writing(self.path):
+            write_aside(self.path / STATUS, text + "\n")
+
+    def write_json(self, name: str, data: Any) -> None:
+        """Writes a file of JSON."""
+        with writing(self.path):
+            write_aside(self.path / name, as_json(data, indent=2) + "\n")
+
+    def close(self) -> None:
+        """Closes the files; a new directory in which nothing began is removed again."""
+        self._files.close()
+        if self._new and not self._begun:
+            shutil.rmtree(self.replay, ignore_errors=True)
+        self._lock.close()
+        if self._made and not self._begun:
+            with suppress(OSError):  # whatever stopped it left something there
+                self.path.rmdir()
+
+
+def check_learner(run: Path, fingerprint: str) -> None:
+    """Raises if a run was trained by another learner of the same versions."""
+    since = _versions(run)
+    before = since[-1].learner if since and since[-1].versions == of_training() else ""
+    if comparable(before, fingerprint) and fingerprint != before:
+        raise UserError(
+            f"out: {run} was trained with another algorithm, network, optimiser or loss than are "
+            "given here, expected the run's own"
+        )
+
+
+class _Rows:
+    """A file of rows that a checkpoint can refer to: how many there were, and which."""
+
+    def __init__(self, file: Path, content: bytes) -> None:
+        write_aside(file, content)
+        self._file = file.open("ab")
+        self._rows, self._bytes = len(content.splitlines()), len(content)
+        self._digest = hashlib.sha256(content)
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        line = _lines([row])
+        self._file.write(line)
+        self._file.flush()
+        self._digest.update(line)
+        self._rows, self._bytes = self._rows + 1, self._bytes + len(line)
+
+    def written(self) -> dict[str, Any]:
+        os.fsync(self._file.fileno())
+        return {"rows": self._rows, "bytes": self._bytes, "sha256": self._digest.hexdigest()}
+
+    def close(self) -> None:
+        self._file.close()
+
+
+class _Events:
+    """TensorBoard's file, written at once and not by a thread, so that errors reach the run."""
+
+    def __init__(self, path: Path) -> None:
+        from tensorboardX.event_file_writer import EventsWriter
+
+        # Absolute: it takes a path that begins with "s3:" for a place in a cloud.
+        self._writer = EventsWriter(str(path.absolute() / "events"))
+
+    def add(self, values: Mapping[str, Any]) -> None:
+        from tensorboardX.proto.event_pb2 import Event
+        from tensorboardX.proto.summary_pb2 import Summary
+
+        scalars = [
+            Summary.Value(tag=name, simple_value=value)
+            for name, value in values.items()
+            if name not in ("iteration", "step") and value is not None
+        ]
+        step = int(values["step"])
+        self._writer.write_event(
+            Event(wall_time=time.time(), step=step, summary=Summary(value=scalars))
+        )
+        self._writer.flush()
+
+    def close(self) -> None:
+        self._writer.close()
+
+
+def _evaluation_scalars(evaluation: Mapping[str, Any]) -> dict[str, Any]:
+    """An evaluation as TensorBoard shows it."""
+    return {
+        "step": evaluation["step"],
+        "evaluation/mean": evaluation["mean"],
+        "evaluation/std": evaluation["std"],
+    }
+
+
+def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
+    """The rows of which a checkpoint knows; what came after them is dropped."""
+    if written is None:
+        return b""
+    try:
+        kept = content(file, LARGE)[: int(written["bytes"])]
+    except UserError as error:
+        raise Damaged(str(error)) from None
+    if hashlib.sha256(kept).hexdigest() != written["sha256"]:
+        raise Damaged(f"{file}: damaged: its first {written['rows']} rows are not the run's")
+    return kept
+
+
+def _versions(run: Path) -> list[Since]:
+    """The versions of a run so far; none if nothing says so."""
+    found: VersionsFile | None = read_if_there(run, VERSIONS, VersionsFile)
+    if found is None:
+        return []
+    if found.sha256 not in ("", _digest(found.since)):
+        raise Damaged(f"{run / VERSIONS}: damaged (its checksum is wrong)")
+    return sorted(found.since, key=lambda own: own.step)
+
+
+def _digest(since: Sequence[Since]) -> str:
+    return hashlib.sha256(as_json([asdict(own) for own in since]).encode()).hexdigest()
+
+
+def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
+    """The first rows, as far as they can be read: they are not results."""
+    try:
+        return [asdict(row) for row in read_rows(file, TimingRow)[:rows]]
+    except UserError:
+        return []
+
+
+def _lines(rows: Sequence[Mapping[str, Any]]) -> bytes:
+    return "".join(as_json(row) + "\n" for row in rows).encode()
+
+
+def check_free(path: Path) -> None:
+    """Raises if a new run cannot go there."""
+    directory_to_write(path)
+    if path.is_dir() and any(
+        entry.name not in LEFTOVERS and not entry.name.endswith(".part") for entry in path.iterdir()
+    ):
+        raise UserError(
+            f"out: {path} already holds files, expected a new or empty directory, or a run's"
+        )
+    check_own_directory(path / REPLAY, path)
