@@ -126,7 +126,7 @@ def main(out: str, game: str, seed: str, weights: str = "") -> None:
     keys, chunk = keys_of(config.seed, config.num_envs), watched(config, environment, learner)
     rewards, ends = [], []
     for first in range(0, config.steps, LENGTH):
-        epsilon = limits(config.epsilon_of(first + np.arange(LENGTH, dtype=np.int64)))
+        epsilon = limits(config.epsilon_schedule(first + np.arange(LENGTH, dtype=np.int64)))
         state, played, reward, ended = chunk(
             state, played, keys, game_key, epsilon, np.int32(first)
         )

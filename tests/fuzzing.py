@@ -565,7 +565,7 @@ CALLS = {
     "rounding_floor": (momentum_rl.planning.rounding_floor, {"mdp": SINGLE}),
     "scheme": (momentum_rl.planning.scheme, {"which": "movi", "beta": None}),
     "compare": (
-        momentum_rl.compare,
+        momentum_rl.compare_schemes,
         {
             "mdps": momentum_rl.garnet(5, 2, 2, count=2),
             "schemes": ("avi", "movi"),

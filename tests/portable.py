@@ -159,7 +159,7 @@ def tables() -> dict[str, np.ndarray]:
     mdps, large = momentum_rl.garnet(count=4, seed=1), momentum_rl.garnet(1_500, seed=2)
     uniform = np.full((30, 4), 1 / 120)
     best = momentum_rl.optimum(mdps)
-    compared = momentum_rl.compare(mdps, iterations=300, seed=3)
+    compared = momentum_rl.compare_schemes(mdps, iterations=300, seed=3)
     return {
         "q*": best.q,
         "q* of a large one": momentum_rl.optimum(large).q,

@@ -45,10 +45,10 @@ NAN = float("nan")
             "method: 'x', expected one of auto, vi, mpi, pi, ipi",
         ),
         (
-            lambda: momentum_rl.compare(momentum_rl.garnet(count=2), "avi"),
+            lambda: momentum_rl.compare_schemes(momentum_rl.garnet(count=2), "avi"),
             "schemes: 'avi', expected a list",
         ),
-        (lambda: momentum_rl.compare(5), "mdps: 5, expected FiniteMDP"),
+        (lambda: momentum_rl.compare_schemes(5), "mdps: 5, expected FiniteMDP"),
         (lambda: momentum_rl.optimum([MDP]), f"mdp: [{MDP}], expected FiniteMDP"),
         (lambda: momentum_rl.policy_value(MDP, None), "solution: None, expected Solution"),
         (lambda: momentum_rl.solve(MDP).at(None), "state: None, expected an integer or a text"),

@@ -173,7 +173,7 @@ def test_the_peer_has_the_settings_steps_and_evaluations_of_our_runs():
     assert {cell.env: len(cell.seeds) for cell in cells} == dict(publish.MUJOCO)
     config, own = cells[0].config_of(0), peer.SETTINGS
     assert (config.steps, config.evaluate_every) == (peer.STEPS, peer.EVERY)
-    assert config.evaluate_episodes == config.evaluation_episodes == peer.EPISODES
+    assert config.periodic_episodes == config.final_episodes == peer.EPISODES
     assert (config.learning_rate, config.gamma) == (own["learning_rate"], own["gamma"])
     assert (config.replay_capacity, config.batch_size) == (own["buffer_size"], own["batch_size"])
     assert (config.learning_starts, config.epsilon_warmup) == (own["learning_starts"],) * 2

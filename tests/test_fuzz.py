@@ -328,7 +328,7 @@ def test_five_thousand_of_them(calls):
 
 
 SMALL = {"steps": 60, "iteration_steps": 20, "learning_starts": 10, "replay_capacity": 40}
-SMALL |= {"hidden": (4,), "batch_size": 4, "checkpoint_every": 20, "evaluation_episodes": 1}
+SMALL |= {"hidden": (4,), "batch_size": 4, "checkpoint_every": 20, "final_episodes": 1}
 
 
 @pytest.mark.slow

@@ -62,9 +62,9 @@ def test_the_metrics_of_the_pages_are_those_that_a_run_logs(making, tmp_path, mo
         learning_starts=20,
         batch_size=4,
         hidden=(4,),
-        evaluation_episodes=0,
+        final_episodes=0,
         evaluate_every=60,
-        evaluate_episodes=1,
+        periodic_episodes=1,
         checkpoint_every=0,
     )
     momentum_rl.train(config, tmp_path / "run")

@@ -21,7 +21,7 @@ TINY = Config(
     iteration_steps=100,
     learning_starts=100,
     hidden=(8,),
-    evaluation_episodes=0,
+    final_episodes=0,
 )
 
 

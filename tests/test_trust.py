@@ -32,7 +32,7 @@ Path({mark!r}).touch()
 gym.register("X-v0", entry_point=CartPoleEnv, max_episode_steps=20)
 """
 SMALL = {"steps": 40, "iteration_steps": 20, "learning_starts": 10, "replay_capacity": 50}
-SMALL |= {"hidden": (4,), "evaluation_episodes": 1, "batch_size": 4}
+SMALL |= {"hidden": (4,), "final_episodes": 1, "batch_size": 4}
 
 
 @pytest.fixture
@@ -119,7 +119,7 @@ def test_a_config_imports_no_module_but_the_commands_own_option_does(place, caps
         assert not (place / "mark").exists()
         assert [path.name for path in run.iterdir()] == ["config.json"]
         words = ["train", "dqn", "--env", "evilmod:X-v0", "--steps", "20", "--learning-starts", "9"]
-        assert main([*words, "--evaluation-episodes", "0", "--out", "own"]) == 0
+        assert main([*words, "--final-episodes", "0", "--out", "own"]) == 0
         assert (place / "mark").exists()
     finally:
         sys.path.remove(str(place))

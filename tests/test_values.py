@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from momentum_rl.agents.method import huber
-from momentum_rl.core.values import NUMBER, Categorical, Quantile, described, kind_of
+from momentum_rl.core.values import NUMBER, Categorical, Quantile, from_json, to_json
 from momentum_rl.errors import UserError
 
 ATOMS = Categorical(-4.0, 4.0, 9)
@@ -155,7 +155,7 @@ def test_zero_is_the_value_of_nothing():
 
 @pytest.mark.parametrize("kind", [NUMBER, ATOMS, Quantile(3)])
 def test_a_kind_survives_its_description(kind):
-    assert kind_of(described(kind)) == kind
+    assert from_json(to_json(kind)) == kind
 
 
 @pytest.mark.parametrize(
@@ -165,8 +165,11 @@ def test_a_kind_survives_its_description(kind):
         (lambda: Categorical(0.0, float("inf")), "expected low < high"),
         (lambda: Categorical(0.0, 1.0, 1), "atoms: 1, expected at least 2"),
         (lambda: Quantile(0), "quantiles: 0, expected at least 1"),
-        (lambda: kind_of({"kind": "gaussian"}), "'gaussian', expected one of number, categorical"),
-        (lambda: kind_of({"kind": "quantile", "n": "x"}), "n: 'x', expected an integer"),
+        (
+            lambda: from_json({"kind": "gaussian"}),
+            "'gaussian', expected one of number, categorical",
+        ),
+        (lambda: from_json({"kind": "quantile", "n": "x"}), "n: 'x', expected an integer"),
     ],
 )
 def test_a_kind_that_makes_no_sense_is_one_line(make, says):

@@ -1,4 +1,4 @@
-"""`momentum_rl.compare` on a file of Garnets: movi_compare.py FILE ITERATIONS AGAIN OUT."""
+"""`momentum_rl.compare_schemes` on a file of Garnets: movi_compare.py FILE ITERATIONS AGAIN OUT."""
 
 import sys
 
@@ -12,7 +12,7 @@ def main(file: str, iterations: str, again: str, out: str) -> None:
 
     result, facts = measure(
         lambda: momentum_rl.load_mdp(file),
-        lambda mdps: momentum_rl.compare(mdps, iterations=int(iterations)),
+        lambda mdps: momentum_rl.compare_schemes(mdps, iterations=int(iterations)),
         int(again),
     )
     np.savez(out, l1=result.l1, sup=result.sup)

@@ -27,7 +27,7 @@ def runs(folder: Path) -> list[Path]:
     paths = []
     for algorithm in ALGORITHMS:
         for seed in SEEDS:
-            config = Config(algorithm, "CartPole-v1", seed=seed, evaluation_episodes=100)
+            config = Config(algorithm, "CartPole-v1", seed=seed, final_episodes=100)
             path = folder / default_directory(config).name
             if not (path / "evaluation.json").exists():
                 train(config, path)
@@ -67,7 +67,7 @@ def main() -> None:
     for name in ("algorithm", "seed"):
         del config[name]
     about = {
-        "command": "movi train ALGORITHM --env CartPole-v1 --seed SEED --evaluation-episodes 100",
+        "command": "movi train ALGORITHM --env CartPole-v1 --seed SEED --final-episodes 100",
         "figure": "python docs/figures/cartpole.py RUNS",
         "version": __version__,
         "algorithms": list(ALGORITHMS),

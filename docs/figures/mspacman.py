@@ -88,7 +88,7 @@ def main() -> None:
         "command": f"movi train {config.algorithm} --env {config.env} --preset {config.preset} "
         f"--seed {config.seed} --steps {config.steps} "
         f"--iteration-steps {config.iteration_steps} "
-        f"--evaluation-episodes {config.evaluation_episodes} --out RUN",
+        f"--final-episodes {config.final_episodes} --out RUN",
         "versions": json.loads((run / "versions.json").read_text())["since"]
         if (run / "versions.json").exists()
         else None,

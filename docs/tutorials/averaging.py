@@ -115,7 +115,7 @@ round(float(ratio), 1)
 # $\|q_* - q_{\pi_k}\|_\infty$, what acting by $\pi_k$ costs in the worst case.
 
 # %%
-result = momentum_rl.compare(mdp, ["avi", "movi"], iterations=ITERATIONS, seed=0)
+result = momentum_rl.compare_schemes(mdp, ["avi", "movi"], iterations=ITERATIONS, seed=0)
 loss = dict(zip(("AVI", "MoVI"), result.sup[:, :, 0]))
 data = [row for name in loss for row in rows("loss", name, loss[name])]
 lines(data, "loss", "loss of the policy")

@@ -46,7 +46,9 @@ def advantage_learning(alpha):
 # %%
 mdps = momentum_rl.garnet(30, 4, 4, discount=0.9, seed=0, count=20)
 ALPHA = 0.5
-exact = momentum_rl.compare(mdps, ["avi", advantage_learning(ALPHA)], iterations=400, samples=0)
+exact = momentum_rl.compare_schemes(
+    mdps, ["avi", advantage_learning(ALPHA)], iterations=400, samples=0
+)
 print("largest loss of the last policies:", exact.sup[:, -1].max(axis=-1))
 assert exact.sup[:, -1].max() < 1e-8
 
@@ -55,7 +57,7 @@ assert exact.sup[:, -1].max() < 1e-8
 # in a new target:
 
 # %%
-both = momentum_rl.compare(mdps, ["avi", advantage_learning(0.0)], iterations=100, seed=1)
+both = momentum_rl.compare_schemes(mdps, ["avi", advantage_learning(0.0)], iterations=100, seed=1)
 assert np.array_equal(both.sup[0], both.sup[1])
 "equal at every iteration"
 
@@ -64,7 +66,9 @@ assert np.array_equal(both.sup[0], both.sup[1])
 # momentum of value iteration:
 
 # %%
-sampled = momentum_rl.compare(mdps, ["avi", advantage_learning(ALPHA), "movi"], iterations=400)
+sampled = momentum_rl.compare_schemes(
+    mdps, ["avi", advantage_learning(ALPHA), "movi"], iterations=400
+)
 for name, losses in zip(sampled.schemes, sampled.sup):
     print(f"{name:12} mean loss over the last 200 iterations {losses[200:].mean():.3f}")
 assert sampled.sup[1, 200:].mean() < sampled.sup[0, 200:].mean()
@@ -86,7 +90,7 @@ except momentum_rl.UserError as error:
 
 # %%
 config = momentum_rl.Config(
-    "own-al", "CartPole-v1", steps=6000, evaluation_episodes=5, iteration_steps=1000
+    "own-al", "CartPole-v1", steps=6000, final_episodes=5, iteration_steps=1000
 )
 result = momentum_rl.train(config, algorithm=advantage_learning(ALPHA))
 print(result.status, "after", result.step, "steps")

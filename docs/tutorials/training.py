@@ -40,7 +40,7 @@ def shell(command):
 for algorithm in ("dqn", "momentum-dqn"):
     shell(
         f"movi train {algorithm} --env MinAtar/Breakout --preset minatar --seeds 3 "
-        f"--out {algorithm} {STEPS} --evaluation-episodes 20"
+        f"--out {algorithm} {STEPS} --final-episodes 20"
     )
 
 # %% [markdown]
@@ -58,7 +58,7 @@ for path in sorted((runs / "dqn" / "seed-0").iterdir()):
 # %%
 command = (
     f"movi train dqn --env MinAtar/Breakout --preset minatar --seed 0 --out stopped {STEPS} "
-    "--evaluation-episodes 20 --checkpoint-every 2000"
+    "--final-episodes 20 --checkpoint-every 2000"
 )
 words = [sys.executable, "-m", *shlex.split(command)]
 process = subprocess.Popen(words, cwd=runs, stderr=subprocess.PIPE, text=True)

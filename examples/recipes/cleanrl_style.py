@@ -36,7 +36,7 @@ class Args:
     exploration_fraction: float = 0.1
     learning_starts: int = 1_000
     train_frequency: int = 2
-    evaluation_episodes: int = 20
+    final_episodes: int = 20
     # MOMENTUM: β = n / (n + 1), with n = step // κ (Section 5 of the paper).
     kappa: int = 5_000
     # END
@@ -166,7 +166,7 @@ def main(args: Args) -> float:
             # MOMENTUM
             lagged_h.load_state_dict(h_network.state_dict())
             # END
-    return evaluate(acting, args.env_id, args.evaluation_episodes, seed=10_000)
+    return evaluate(acting, args.env_id, args.final_episodes, seed=10_000)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,7 @@
 >>> solution = momentum_rl.solve(mdp, "movi")
 >>> solution.converged
 True
->>> config = momentum_rl.Config("momentum-dqn", "CartPole-v1", steps=2000, evaluation_episodes=1)
+>>> config = momentum_rl.Config("momentum-dqn", "CartPole-v1", steps=2000, final_episodes=1)
 >>> momentum_rl.train(config).status
 'finished'
 
@@ -15,7 +15,7 @@ Names are imported when they are first used, so that ``import momentum_rl`` cost
 from typing import TYPE_CHECKING
 
 from momentum_rl.errors import UserError as UserError
-from momentum_rl.plumbing.modules import named
+from momentum_rl.plumbing.modules import lazy_attributes
 from momentum_rl.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from momentum_rl.mdp import optimum as optimum
     from momentum_rl.mdp import policy_values as policy_values
     from momentum_rl.mdp import save_mdp as save_mdp
-    from momentum_rl.planning import compare as compare
+    from momentum_rl.planning import compare_schemes as compare_schemes
     from momentum_rl.planning import policy_value as policy_value
     from momentum_rl.planning import solve as solve
     from momentum_rl.runs.config import Config as Config
@@ -46,7 +46,7 @@ _HOMES = {
     ".agents.options": ("Averaging", "Options"),
     ".agents.registry": ("register",),
     ".mdp": ("FiniteMDP", "garnet", "load_mdp", "optimum", "policy_values", "save_mdp"),
-    ".planning": ("compare", "policy_value", "solve"),
+    ".planning": ("compare_schemes", "policy_value", "solve"),
     ".runs.config": ("Config",),
     ".sweeps.drive": ("sweep",),
     ".core.targets": ("Algorithm", "Target", "momentum"),
@@ -54,4 +54,4 @@ _HOMES = {
 }
 
 __all__ = ["UserError", "__version__", *(name for names in _HOMES.values() for name in names)]
-__getattr__, __dir__ = named(__name__, _HOMES)
+__getattr__, __dir__ = lazy_attributes(__name__, _HOMES)

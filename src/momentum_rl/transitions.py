@@ -20,7 +20,7 @@ class Transition(NamedTuple, Generic[Leaf]):
     """s'; at the end of an episode the final observation, never the reset's."""
 
 
-class Horizon(NamedTuple):
+class NStep(NamedTuple):
     """How far the transitions that a replay gives reach: n steps, as many as are in the episode.
 
     With m = n, or fewer where the episode ends before (s_t is the first of the window's states):
@@ -41,4 +41,4 @@ class Horizon(NamedTuple):
         return (self.steps - 1) * self.num_envs
 
 
-ONE_STEP = Horizon()
+ONE_STEP = NStep()

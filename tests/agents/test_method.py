@@ -11,7 +11,7 @@ import pytest
 
 from momentum_rl.agents import Method, make_learner, options_of, regression
 from momentum_rl.agents.learner import fingerprint
-from momentum_rl.agents.method import Following, Networks, targets_of
+from momentum_rl.agents.method import Networks, TargetCopies, targets_of
 from momentum_rl.agents.networks import MLP, ActionValues, NetworkSpec
 from momentum_rl.core.schedules import Constant
 from momentum_rl.core.targets import AVI, Algorithm
@@ -62,7 +62,7 @@ def policy(networks, observations, key):
 
 METHOD = Method(
     "mine",
-    {"critic": Following(1, POLYAK), "actor": Following(0), "temperature": Following(0)},
+    {"critic": TargetCopies(1, POLYAK), "actor": TargetCopies(0), "temperature": TargetCopies(0)},
     losses,
     policy,
     build=lambda spec, spaces: {},

@@ -31,7 +31,7 @@ FIELDS = {
     "replay_capacity": 60,
     "batch_size": 8,
     "hidden": (4,),
-    "evaluation_episodes": 0,
+    "final_episodes": 0,
 }
 FLOATS = gym.spaces.Box(-1, 1, (3,), np.float32)
 PIXELS = gym.spaces.Box(0, 255, (3,), np.uint8)

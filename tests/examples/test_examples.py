@@ -66,7 +66,7 @@ QUICK = [
     "100",
     "--hidden",
     "8",
-    "--evaluation-episodes",
+    "--final-episodes",
     "1",
 ]
 

@@ -15,7 +15,7 @@ from momentum_rl.mdp import (
     resolvent,
     save_mdp,
 )
-from momentum_rl.planning import compare, policy_value, solve
+from momentum_rl.planning import compare_schemes, policy_value, solve
 from tests.oracles import random_mdp, refusal
 
 COUNTS = (3, 1, 4, 2, 4, 1, 2)
@@ -104,8 +104,8 @@ def test_the_schemes_are_compared_over_the_actions_that_are_there():
         available=np.tile([True, False], (6, 2)),
     )
     names = ("avi", "movi", "sql")
-    plain = compare(full.as_batch(), names, iterations=20, samples=0)
-    masked = compare(doubled.as_batch(), names, iterations=20, samples=0)
+    plain = compare_schemes(full.as_batch(), names, iterations=20, samples=0)
+    masked = compare_schemes(doubled.as_batch(), names, iterations=20, samples=0)
     np.testing.assert_allclose(masked.l1, plain.l1, rtol=1e-9, atol=1e-12)
     np.testing.assert_allclose(masked.sup, plain.sup, rtol=1e-9, atol=1e-12)
 

@@ -7,7 +7,7 @@ import pytest
 import momentum_rl.planning.comparison
 from momentum_rl.core.schedules import Constant, Mean
 from momentum_rl.mdp import FiniteMDP, garnet, optimum
-from momentum_rl.planning import compare
+from momentum_rl.planning import compare_schemes
 from momentum_rl.planning.runs import run
 from momentum_rl.planning.schemes import scheme
 from tests.oracles import optimal_q, policy_q, random_mdp, refusal
@@ -23,7 +23,7 @@ def mdps():
 @pytest.fixture(scope="module")
 def long(mdps):
     """200 iterations of the four schemes."""
-    return compare(mdps, iterations=200)
+    return compare_schemes(mdps, iterations=200)
 
 
 def stacked(*mdps):
@@ -33,7 +33,7 @@ def stacked(*mdps):
 
 def test_the_comparison_has_the_papers_orders_of_magnitude():
     """READING.md, from another implementation and other Garnets; 40 of them steady the means."""
-    result = compare(garnet(count=40, seed=1), iterations=520, seed=1)
+    result = compare_schemes(garnet(count=40, seed=1), iterations=520, seed=1)
     assert result.schemes == NAMES
     means = result.l1.mean(-1)
     reference = {
@@ -50,7 +50,7 @@ def test_the_comparison_has_the_papers_orders_of_magnitude():
 
 
 def test_the_errors_are_exact_losses_of_the_policies_of_the_run(mdps):
-    result = compare(mdps, iterations=40, seed=5)
+    result = compare_schemes(mdps, iterations=40, seed=5)
     (chunk,) = run(mdps, [scheme(name) for name in NAMES], 40, seed=5, chunk=40)
     policies = np.asarray(chunk.policies)
     best = [optimal_q(mdp) for mdp in mdps]
@@ -62,7 +62,7 @@ def test_the_errors_are_exact_losses_of_the_policies_of_the_run(mdps):
 
 def test_point_one_is_the_first_action_everywhere_and_point_two_is_greedy_for_the_reward():
     mdps = stacked(random_mdp(1, 6, 3, 2), random_mdp(2, 6, 3, 2))
-    result = compare(mdps, iterations=2)
+    result = compare_schemes(mdps, iterations=2)
     for m, mdp in enumerate(mdps):
         best = optimal_q(mdp)
         for k, policy in enumerate([np.zeros(6, int), mdp.rewards.argmax(1)]):
@@ -72,26 +72,28 @@ def test_point_one_is_the_first_action_everywhere_and_point_two_is_greedy_for_th
 
 
 def test_chunks_and_company_do_not_change_a_comparison(mdps):
-    whole = compare(mdps, iterations=40)
-    chunked = compare(mdps, iterations=40, chunk=25)
+    whole = compare_schemes(mdps, iterations=40)
+    chunked = compare_schemes(mdps, iterations=40, chunk=25)
     # The policies are the same; how many are evaluated at once changes the rounding of products.
     same = functools.partial(np.testing.assert_allclose, rtol=0, atol=1e-12)
     same(chunked.l1, whole.l1)
     same(chunked.sup, whole.sup)
-    same(compare(mdps[:2], iterations=40).l1, whole.l1[..., :2])
-    alone = compare(mdps, ["sql"], iterations=40)
+    same(compare_schemes(mdps[:2], iterations=40).l1, whole.l1[..., :2])
+    alone = compare_schemes(mdps, ["sql"], iterations=40)
     same(alone.l1[0], whole.l1[2])
-    same(compare(mdps, iterations=25).l1, whole.l1[:, :25])
+    same(compare_schemes(mdps, iterations=25).l1, whole.l1[:, :25])
 
 
 def test_a_comparison_larger_than_its_memory_is_cut_into_chunks(mdps, monkeypatch):
-    whole = compare(mdps, iterations=40)
+    whole = compare_schemes(mdps, iterations=40)
     monkeypatch.setattr(momentum_rl.planning.comparison, "_ROWS", 4 * 4 * 8 * 25)
-    np.testing.assert_allclose(compare(mdps, iterations=40).l1, whole.l1, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        compare_schemes(mdps, iterations=40).l1, whole.l1, rtol=0, atol=1e-12
+    )
 
 
 def test_another_seed_gives_other_samples(mdps):
-    first, again, other = (compare(mdps, iterations=40, seed=s).l1 for s in (0, 0, 1))
+    first, again, other = (compare_schemes(mdps, iterations=40, seed=s).l1 for s in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
 
@@ -101,14 +103,16 @@ def test_sql_and_dpp_have_the_same_curve(long):
 
 
 def test_exact_schemes_lose_nothing_in_the_end(mdps):
-    result = compare(mdps, iterations=400, samples=0, chunk=200)
+    result = compare_schemes(mdps, iterations=400, samples=0, chunk=200)
     assert result.l1[:, -1].max() < 1e-9
     assert result.l1[:, 0].min() > 1e-3
 
 
 def test_a_constant_beta_reaches_the_schemes_that_have_one(mdps, long):
     mean = long.l1
-    same, half = (compare(mdps, iterations=200, beta=beta).l1 for beta in (Mean(), Constant(0.5)))
+    same, half = (
+        compare_schemes(mdps, iterations=200, beta=beta).l1 for beta in (Mean(), Constant(0.5))
+    )
     np.testing.assert_array_equal(mean, same)
     for i, name in enumerate(NAMES):
         assert (half[i] != mean[i]).any() == (name in ("movi", "sql"))
@@ -116,12 +120,12 @@ def test_a_constant_beta_reaches_the_schemes_that_have_one(mdps, long):
 
 
 def test_with_beta_zero_movi_is_avi_up_to_ties(mdps):
-    zero = compare(mdps, ["avi", "movi"], iterations=60, beta=Constant(0.0)).l1
+    zero = compare_schemes(mdps, ["avi", "movi"], iterations=60, beta=Constant(0.0)).l1
     np.testing.assert_array_equal(zero[0], zero[1])
 
 
 def test_the_result_is_float64_and_the_default_precision_stays(mdps):
-    result = compare(mdps, iterations=40)
+    result = compare_schemes(mdps, iterations=40)
     assert result.l1.dtype == result.sup.dtype == np.float64
     assert jnp.ones(3).dtype == jnp.float32
 
@@ -149,5 +153,5 @@ def test_losses_are_never_negative_beyond_rounding_and_sup_dominates(mdps, long)
     ],
 )
 def test_an_impossible_comparison_is_refused(mdps, arguments, complaint):
-    line = refusal(compare, **({"mdps": mdps, "iterations": 3} | arguments))
+    line = refusal(compare_schemes, **({"mdps": mdps, "iterations": 3} | arguments))
     assert line.startswith(complaint)

@@ -12,7 +12,7 @@ import momentum_rl
 from momentum_rl.cli import parse
 from momentum_rl.errors import UserError
 from momentum_rl.mdp import FiniteMDP, garnet, policy_values
-from momentum_rl.planning import compare
+from momentum_rl.planning import compare_schemes
 from momentum_rl.planning.assumption import assumption_check
 from momentum_rl.planning.experiments import Assumption, Bounds, Compare
 from momentum_rl.planning.ledger import losses_and_bounds
@@ -115,7 +115,7 @@ def test_a_row_of_compare_has_mean_and_deviation_over_the_mdps(tmp_path):
         (name, k) for name in ("movi", "avi") for k in range(1, 10)
     ]
     # One iteration at a time: what is in the file does not depend on chunks.
-    result = compare(mdps(), ("movi", "avi"), iterations=9, seed=4, chunk=1)
+    result = compare_schemes(mdps(), ("movi", "avi"), iterations=9, seed=4, chunk=1)
     for norm in ("l1", "sup"):
         values = getattr(result, norm).reshape(-1, 3)
         found = np.array([[float(row[f"{norm}_{of}"]) for of in ("mean", "std")] for row in rows])

@@ -106,11 +106,11 @@ def test_a_label_that_means_nothing_is_one_line(text, says):
 def test_a_comparison_judges_each_scheme_by_its_own_optimum():
     mdps = momentum_rl.garnet(6, 3, 2, count=3, seed=1)
     names = ["avi", "md-vi:lambda=0.1:tau=0.1", "m-vi", "movi:beta=0.5", AVI]
-    result = momentum_rl.compare(mdps, names, iterations=150, samples=0)
+    result = momentum_rl.compare_schemes(mdps, names, iterations=150, samples=0)
     assert result.schemes == ("avi", "md-vi:lambda=0.1:tau=0.1", "m-vi", "movi:beta=0.5", "avi")
     assert result.taus == pytest.approx((0, 0.1, 0.003, 0, 0))
     assert result.l1[:, -1].max() < 1e-6
-    alone = momentum_rl.compare(mdps, names[1:2], iterations=150, samples=0)
+    alone = momentum_rl.compare_schemes(mdps, names[1:2], iterations=150, samples=0)
     np.testing.assert_allclose(alone.l1[0], result.l1[1], rtol=0, atol=1e-12)
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from momentum_rl.mdp import garnet
 from momentum_rl.mdp.regularised import regularised_optimum
-from momentum_rl.planning.comparison import compare
+from momentum_rl.planning.comparison import compare_schemes
 from momentum_rl.planning.family_bounds import averaged_errors, moving_average_errors
 from momentum_rl.planning.grid import looked_at, sparse_rewards, study
 from momentum_rl.planning.losses import stochastic_losses
@@ -45,7 +45,7 @@ def test_a_row_is_the_run_of_its_scheme_with_its_bound(result, how, lam, tau):
 
 def test_the_references_are_the_runs_of_a_comparison_on_the_same_samples(result):
     at, rows = result
-    compared = compare(MDPS, ["avi", "sql", "movi"], iterations=K, seed=6)
+    compared = compare_schemes(MDPS, ["avi", "sql", "movi"], iterations=K, seed=6)
     size = np.abs(np.stack([regularised_optimum(mdp, 0).q for mdp in MDPS])).mean((1, 2))
     for row, l1 in zip(rows, compared.l1):
         np.testing.assert_allclose(row.relative, l1[at - 1] / size, rtol=0, atol=1e-10)

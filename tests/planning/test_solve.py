@@ -7,7 +7,7 @@ import pytest
 from momentum_rl.core.schedules import Constant
 from momentum_rl.core.targets import Algorithm, Target
 from momentum_rl.mdp import FiniteMDP, garnet
-from momentum_rl.planning import compare, policy_value, rounding_floor, solve
+from momentum_rl.planning import compare_schemes, policy_value, rounding_floor, solve
 from momentum_rl.planning.runs import run
 from momentum_rl.planning.schemes import scheme
 from momentum_rl.planning.solver import iterations_needed
@@ -151,7 +151,7 @@ def test_an_algorithm_of_ones_own_is_solved_and_compared(mdp, truth):
     assert solution.scheme == "half-way"
     assert np.abs(solution.q - truth).max() <= solution.bound <= 1e-8
     assert solve(mdp, mine, sampled=True, iterations=20).iterations == 20
-    result = compare(garnet(5, 2, 2, count=2), ["avi", mine], iterations=60)
+    result = compare_schemes(garnet(5, 2, 2, count=2), ["avi", mine], iterations=60)
     assert result.schemes == ("avi", "half-way")
     assert (result.l1[0] != result.l1[1]).any()
 

@@ -35,7 +35,7 @@ def transitions(n: int) -> Transition:
 
 
 if __name__ == "__main__":
-    config = momentum_rl.Config("momentum-dqn", "CartPole-v1", steps=2_000, evaluation_episodes=0)
+    config = momentum_rl.Config("momentum-dqn", "CartPole-v1", steps=2_000, final_episodes=0)
     agent = momentum_rl.train(config).agent
     lagged = jax.tree.map(lambda p: jnp.asarray(p)[None], agent.params)  # L = 1
     networks = networks_of(agent.networks, agent.params, agent.params, lagged)

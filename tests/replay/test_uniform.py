@@ -8,7 +8,7 @@ from momentum_rl.errors import UserError
 from momentum_rl.replay import FrameReplay, UniformReplay, device, uniform
 from momentum_rl.replay import frames as frames_of
 from momentum_rl.spaces import ActionFormat, ObservationSpace
-from momentum_rl.transitions import Horizon, Transition
+from momentum_rl.transitions import NStep, Transition
 
 
 def numbered(k, space):
@@ -89,7 +89,7 @@ def test_actions_of_any_dtype_and_shape_are_stored_as_they_are(tmp_path):
     replays = [
         UniformReplay(5, space, action=action),
         UniformReplay(5, space, action=action, directory=tmp_path, slack=2),
-        UniformReplay(5, space, action=action, horizon=Horizon(2, 1)),
+        UniformReplay(5, space, action=action, horizon=NStep(2, 1)),
     ]
     frames = FrameReplay(5, stacks, action=action)
     ring = device.empty(5, space, action)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
 from momentum_rl.replay.ring import Damaged
 from momentum_rl.spaces import ObservationSpace
-from momentum_rl.transitions import Horizon, Transition
+from momentum_rl.transitions import NStep, Transition
 from tests.replay.test_frames import SPACE as FRAMES
 from tests.replay.test_frames import Player
 
@@ -115,7 +115,7 @@ def play(replay, script, n):
 @pytest.mark.parametrize("end", ["T", "C"])
 def test_one_environment_by_hand(kind, space, end):
     """Rewards 1, 10, 100, …; the third transition ends an episode; γ = 1/2, n = 3."""
-    replay = kind(8, space, horizon=Horizon(3))
+    replay = kind(8, space, horizon=NStep(3))
     stream = play(replay, f"- - {end} - - - -", 1)
     assert len(replay) == 5  # of seven, the newest two are not sampled
     batch = everything(replay)
@@ -137,7 +137,7 @@ def test_one_environment_by_hand(kind, space, end):
 @pytest.mark.parametrize(("kind", "space"), KINDS)
 def test_two_environments_across_the_rings_head_by_hand(kind, space):
     """Environment 1 is cut at its second step and then resets for a step: it has no transition."""
-    replay = kind(6, space, horizon=Horizon(2, 2))
+    replay = kind(6, space, horizon=NStep(2, 2))
     stream = play(replay, "-- -C -· -- --", 2)
     # tick:  0   1   2  3   4      nine transitions, 3, …, 8 are kept and 3, …, 6 sampled
     #        01  23  4  56  78
@@ -158,7 +158,7 @@ def test_two_environments_across_the_rings_head_by_hand(kind, space):
 
 
 def test_each_reward_is_clipped_before_the_sum():
-    replay = UniformReplay(8, NUMBERS, horizon=Horizon(3, 1, reward_clip=20.0))
+    replay = UniformReplay(8, NUMBERS, horizon=NStep(3, 1, reward_clip=20.0))
     play(replay, "- - - - -", 1)  # rewards 1, 10, 100, …
     assert everything(replay).reward.tolist() == [1 + 5 + 5, 10 + 10 + 5, 20 + 10 + 5]
 
@@ -211,7 +211,7 @@ def test_n_steps_of_any_stream_are_those_of_a_slow_walk_through_it(
     """n steps unless the episode ends before, whatever the head has overwritten."""
     if n == 1:
         num_envs, clip = 1, None  # the learner clips
-    horizon = Horizon(n, num_envs, clip)
+    horizon = NStep(n, num_envs, clip)
     replay = kind(capacity, space, slack=slack, horizon=horizon)
     for k, stream in enumerate(run([replay], space, ticks, num_envs, pause)):
         added = len(stream.added)
@@ -237,7 +237,7 @@ def test_n_steps_of_any_stream_are_those_of_a_slow_walk_through_it(
 def test_environments_in_any_order_give_windows_of_their_own_episodes_only(kind, n, runs):
     """In an order that no loop has, a window whose end is yet to come is as long as it can be."""
     kind, space = kind
-    replay, stream, own = kind(9, space, horizon=Horizon(n)), Stream(), players(space, 4)
+    replay, stream, own = kind(9, space, horizon=NStep(n)), Stream(), players(space, 4)
     for env, length, last in runs:
         for k in range(length):
             transition, ended = own[env].step(last if k == length - 1 else "no", 0, float(k))
@@ -259,7 +259,7 @@ def drawn(ring, added, words, horizon):
     return device.sample(ring, added, words, NUMBERS, horizon)
 
 
-HORIZONS = [Horizon(), Horizon(2, 1, 1.0), Horizon(4), Horizon(2, 2), Horizon(3, 3, 1.0)]
+HORIZONS = [NStep(), NStep(2, 1, 1.0), NStep(4), NStep(2, 2), NStep(3, 3, 1.0)]
 
 
 @settings(max_examples=40, deadline=None)
@@ -307,7 +307,7 @@ def test_files_taken_back_to_a_moment_go_on_with_the_same_windows(
 ):
     """What was added after the snapshot, with links to transitions before it, is forgotten."""
     kind, space = kind
-    about = {"slack": 20, "horizon": Horizon(n, num_envs)}
+    about = {"slack": 20, "horizon": NStep(n, num_envs)}
     whole, broken = kind(15, space, **about), kind(15, space, directory=tmp_path, **about)
     stream, own = Stream(), players(space, num_envs)
 
@@ -339,7 +339,7 @@ def test_files_taken_back_to_a_moment_go_on_with_the_same_windows(
 
 @pytest.mark.parametrize("open_", [[[0, 99]], [[0, -1]]])
 def test_a_moment_with_an_episode_that_cannot_be_is_damaged(open_, tmp_path):
-    replay = UniformReplay(8, NUMBERS, horizon=Horizon(2), directory=tmp_path)
+    replay = UniformReplay(8, NUMBERS, horizon=NStep(2), directory=tmp_path)
     play(replay, "- - -", 1)
     snapshot = replay.snapshot()
     assert snapshot["open"] == [[0, 2]]
@@ -352,7 +352,7 @@ def test_one_step_takes_no_more_room_and_n_steps_what_they_say(kind, space, modu
     """Of whole transitions 4 bytes in the files and 4 in memory; of frames the 4 in memory only."""
     sizes, files = [], []
     for n in (1, 2, 5):
-        replay = kind(10, space, slack=3, horizon=Horizon(n), directory=tmp_path / str(n))
+        replay = kind(10, space, slack=3, horizon=NStep(n), directory=tmp_path / str(n))
         assert replay.nbytes == module.bytes_of(10, space, 3, mapped=True, n_step=n)
         sizes.append(replay.nbytes)
         files.append(sum(file.stat().st_size for file in (tmp_path / str(n)).iterdir()))

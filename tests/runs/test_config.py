@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from momentum_rl.agents.algorithms import MomentumDQN
 from momentum_rl.errors import UserError
-from momentum_rl.runs.config import FIELDS, OWNERS, SHARED, Config, changes
+from momentum_rl.runs.config import FIELD_ROLES, FIELDS, SHARED, Config, changes
 from momentum_rl.runs.presets import PRESETS, preset_fields
 from momentum_rl.training.commands import Train
 
@@ -165,15 +165,15 @@ def test_every_field_belongs_to_somebody_and_most_to_the_learning():
         "files": {"save_every", "checkpoint_every"},
         "evaluation": {
             "evaluation_epsilon",
-            "evaluation_episodes",
+            "final_episodes",
             "evaluate_every",
-            "evaluate_episodes",
+            "periodic_episodes",
             "average",
             "average_every",
         },
     }
     for owner, names in others.items():
-        assert {name for name, own in OWNERS.items() if own == owner} == names
+        assert {name for name, own in FIELD_ROLES.items() if own == owner} == names
     assert set(SHARED) == FIELDS.difference(*others.values())
 
 

@@ -26,7 +26,7 @@ learning_starts = 100
 replay_capacity = 500
 batch_size = 8
 hidden = [8]
-evaluation_episodes = 2
+final_episodes = 2
 """
 
 

@@ -33,7 +33,7 @@ def short(algorithm="momentum-dqn", **changes):
         "batch_size": 4,
         "epsilon_warmup": 20,
         "epsilon_decay": 100,
-        "evaluation_episodes": 0,
+        "final_episodes": 0,
         **changes,
     }
     return Config(algorithm, "ALE/Breakout-v5", **fields)
@@ -178,7 +178,7 @@ def test_the_command_of_the_paper_is_the_papers_experiment():
 def test_epsilon_and_beta_of_the_papers_preset():
     config = Config("momentum-dqn", "ALE/Pong-v5", **preset_fields("paper"))
     epsilon = {0: 1.0, 20_000: 1.0, 145_000: 0.505, 270_000: 0.01, 50_000_000: 0.01}
-    assert {k: pytest.approx(config.epsilon_of(k)) for k in epsilon} == epsilon
+    assert {k: pytest.approx(config.epsilon_schedule(k)) for k in epsilon} == epsilon
     beta = {0: 0, 2_499_999: 0, 2_500_000: 1 / 2, 5_000_000: 2 / 3, 47_500_000: 19 / 20}
     assert {k: pytest.approx(config.beta_of(k)) for k in beta} == beta
 
@@ -191,7 +191,7 @@ def test_train_evaluate_and_record_from_the_command_line(tmp_path, capsys, monke
     out = tmp_path / "run"
     words = "train dqn --env ALE/Pong-v5 --steps 120 --iteration-steps 60 --replay-capacity 100"
     words += " --learning-starts 40 --batch-size 2 --epsilon-warmup 5 --epsilon-decay 10"
-    assert main([*words.split(), "--evaluation-episodes", "2", "--out", str(out)]) == 0
+    assert main([*words.split(), "--final-episodes", "2", "--out", str(out)]) == 0
     rows = [json.loads(line) for line in (out / "metrics.jsonl").read_text().splitlines()]
     assert [row["step"] for row in rows] == [60, 120]
     assert [row["updates"] for row in rows] == [5, 20]

@@ -61,7 +61,7 @@ def test_one_plays_by_the_mean_of_the_values_and_one_by_the_mean_of_the_paramete
 
 def test_copies_are_of_the_network_at_their_steps(tmp_path):
     """Those of a run of 900 steps are the agents of runs that ended at 700, 770, 840."""
-    config = replace(HOST, evaluate_every=0, evaluation_episodes=5)
+    config = replace(HOST, evaluate_every=0, final_episodes=5)
     result = train(config)
     copies = Copies(3, 70)
     for step in (700, 770, 840):
@@ -79,7 +79,7 @@ def test_evaluations_are_played_twice_more_once_there_are_enough_copies(run, tmp
     for row in rows:
         assert set(row["average"]) == {"values", "parameters"}
         for other in row["average"].values():
-            assert len(other["returns"]) == config.evaluate_episodes
+            assert len(other["returns"]) == config.periodic_episodes
     again = train(config, out)  # a run that has ended is read from its files
     for name, played in result.evaluation.average.items():
         assert again.evaluation.average[name].returns == played.returns
@@ -150,7 +150,7 @@ def test_tied_with_another_beta_is_not(tmp_path):
 
 @pytest.mark.slow
 def test_fifty_thousand_compiled_steps_tied_with_beta_zero_are_dqns(tmp_path):
-    fields = {"steps": 50_000, "iteration_steps": 10_000, "evaluation_episodes": 5}
+    fields = {"steps": 50_000, "iteration_steps": 10_000, "final_episodes": 5}
     options = {"beta_schedule": "constant", "beta": 0.0, "tie": True}
     dqn = Config("dqn", "MinAtar/Asterix", preset="minatar", **fields)
     train(dqn, tmp_path / "dqn")

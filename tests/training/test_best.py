@@ -166,7 +166,7 @@ def test_training_does_not_notice_it_and_without_evaluations_there_is_none(score
 def test_the_commands_take_it_by_one_word(tmp_path, capsys):
     """The last agent and the best one are evaluated and exported as what they are."""
     run = tmp_path / "run"
-    words = ["--iteration-steps", "50", "--evaluate-every", "50", "--evaluate-episodes", "3"]
+    words = ["--iteration-steps", "50", "--evaluate-every", "50", "--periodic-episodes", "3"]
     small = ["--steps", "200", "--learning-starts", "20", "--hidden", "8", "--seed", "1"]
     assert (
         cli.main(["train", "dqn", "--env", "CartPole-v1", "--out", str(run), *words, *small]) == 0

@@ -13,7 +13,7 @@ from momentum_rl.training.train import train
     [("dqn", "control"), ("momentum-dqn", "control"), ("c51", "c51-cleanrl")],
 )
 def test_four_of_five_seeds_reach_475_over_100_episodes(algorithm, preset):
-    own = {**preset_fields(preset), "evaluation_episodes": 100}
+    own = {**preset_fields(preset), "final_episodes": 100}
     means = [
         train(Config(algorithm, "CartPole-v1", seed=seed, **own)).evaluation.mean
         for seed in range(5)

@@ -13,7 +13,7 @@ from momentum_rl.cli import main
 
 SHORT = [
     *("--env", "CartPole-v1", "--steps", "300", "--iteration-steps", "100"),
-    *("--learning-starts", "50", "--hidden", "16", "--evaluation-episodes", "2"),
+    *("--learning-starts", "50", "--hidden", "16", "--final-episodes", "2"),
 ]
 HUGE = [*SHORT[:2], "--steps", "2000000000", "--replay-capacity", "2000000000"]
 

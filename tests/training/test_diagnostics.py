@@ -18,7 +18,7 @@ SETTINGS = {
     "update_period": 1,
     "sync_period": 50,
     "epsilon_warmup": 1_500,
-    "evaluation_episodes": 0,
+    "final_episodes": 0,
     "hidden": (32,),
     "loss": "squared",
     "learning_rate": 1e-2,

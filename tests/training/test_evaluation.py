@@ -30,7 +30,7 @@ from tests.training.jax_diagnostics import one_state
 from tests.training.test_kills import TINY
 
 SHORT = {**TINY, "steps": 300, "iteration_steps": 80, "checkpoint_every": 0}
-HOST = Config("dqn", "CartPole-v1", **{**SHORT, "evaluate_every": 150, "evaluate_episodes": 3})
+HOST = Config("dqn", "CartPole-v1", **{**SHORT, "evaluate_every": 150, "periodic_episodes": 3})
 LOOPS = {"host": HOST, "fused": replace(HOST, env="gymnax/CartPole-v1")}
 
 

@@ -35,7 +35,7 @@ TINY = {
     "update_period": 1,
     "sync_period": 9,
     "hidden": (8,),
-    "evaluation_episodes": 2,
+    "final_episodes": 2,
 }
 FILES = {
     "agent.safetensors",
@@ -130,7 +130,7 @@ def test_only_the_seeds_that_diverge_end_early():
     wild = episodic(
         lambda key: jnp.where(jax.random.bernoulli(key, 0.005), 1e30, 0.0), lambda x, t, a: x
     )
-    config = Config("dqn", "wild", **{**TINY, "loss": "squared", "evaluation_episodes": 0})
+    config = Config("dqn", "wild", **{**TINY, "loss": "squared", "final_episodes": 0})
     seeds = list(range(4))
     together = train_seeds(config, seeds, environment=wild)
     alone = [train_seeds(config, [seed], environment=wild)[0] for seed in seeds]
@@ -205,7 +205,7 @@ def open_files():
 
 def test_many_seeds_open_more_files_than_are_allowed_at_first(tmp_path, monkeypatch):
     config = Config("dqn", "gymnax/CartPole-v1", **TINY).replace(
-        checkpoint_every=100, evaluate_every=100, evaluate_episodes=1
+        checkpoint_every=100, evaluate_every=100, periodic_episodes=1
     )
     seeds, counted = range(12), []
     outs = [tmp_path / f"seed-{seed}" for seed in seeds]

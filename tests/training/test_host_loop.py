@@ -176,7 +176,7 @@ def test_epsilon_at_the_reference_steps_is_the_table():
     config = Config("dqn", "x", epsilon_warmup=20_000, epsilon_decay=250_000, epsilon_final=0.01)
     table = {0: 1.0, 20_000: 1.0, 145_000: 0.505, 270_000: 0.01, 10**9: 0.01}
     for step, epsilon in table.items():
-        assert config.epsilon_of(step) == pytest.approx(epsilon, abs=1e-12)
+        assert config.epsilon_schedule(step) == pytest.approx(epsilon, abs=1e-12)
 
 
 def test_beta_is_0_a_half_two_thirds_at_the_papers_kappa_and_a_twentieth_of_shorter_runs():
@@ -288,7 +288,7 @@ def test_scores_are_of_whole_episodes_that_ended_in_the_iteration():
         iteration_steps=10,
         learning_starts=30,
         replay_capacity=1_000,
-        evaluation_episodes=0,
+        final_episodes=0,
     )
     result = train(config, environment=vector([lambda: OneState(12, truncate=True)]))
     assert [row["episodes"] for row in result.metrics] == [0, 1, 1, 1]

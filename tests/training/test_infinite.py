@@ -98,7 +98,7 @@ def test_a_run_with_odd_rewards_goes_on_exactly_and_its_files_are_read(name, tmp
 
 
 def test_an_evaluation_that_is_not_finite_is_not_the_best(tmp_path):
-    config = CONFIG.replace(evaluate_episodes=1)
+    config = CONFIG.replace(periodic_episodes=1)
     result = train(config, tmp_path, **parts(math.inf))
     rows = read_evaluations(tmp_path)
     known = [row["mean"] for row in rows if row["mean"] is not None]

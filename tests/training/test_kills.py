@@ -35,9 +35,9 @@ TINY = {
     "batch_size": 8,
     "update_period": 2,
     "hidden": (8,),
-    "evaluation_episodes": 2,
+    "final_episodes": 2,
     "evaluate_every": 300,
-    "evaluate_episodes": 2,
+    "periodic_episodes": 2,
     "checkpoint_every": 60,
     "save_every": 300,
 }
@@ -50,7 +50,7 @@ ATARI = {
     "batch_size": 2,
     "update_period": 8,
     "network": "mlp",
-    "evaluation_episodes": 0,
+    "final_episodes": 0,
     "evaluate_every": 0,
 }
 SEEDS = [3, 4]

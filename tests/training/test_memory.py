@@ -24,7 +24,7 @@ class Memory(Watcher):
 memory = Memory()
 train(Config("dqn", sys.argv[2], steps=int(sys.argv[1]), iteration_steps=2_000,
              replay_capacity=2_000, learning_starts=100, update_period=4, hidden=(16,),
-             evaluation_episodes=0, checkpoint_every=500), sys.argv[3], watcher=memory)
+             final_episodes=0, checkpoint_every=500), sys.argv[3], watcher=memory)
 print(memory.seen[2], memory.seen[-1])
 """
 

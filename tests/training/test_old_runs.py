@@ -2,7 +2,7 @@
 
 ``run_of_0_1_0`` was made by version 0.1.0: Config("momentum-dqn", "CartPole-v1", steps=240,
 iteration_steps=60, save_every=60, checkpoint_every=60, learning_starts=50, replay_capacity=120,
-batch_size=8, hidden=(8,), evaluation_episodes=2, beta_schedule="constant", beta=0.9,
+batch_size=8, hidden=(8,), final_episodes=2, beta_schedule="constant", beta=0.9,
 shared_batch=True), interrupted after 151 steps.
 """
 

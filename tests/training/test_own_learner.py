@@ -23,7 +23,7 @@ FIELDS = {
     "replay_capacity": 60,
     "batch_size": 4,
     "hidden": (4,),
-    "evaluation_episodes": 0,
+    "final_episodes": 0,
 }
 HOST = Config("momentum-dqn", "CartPole-v1", **FIELDS)
 FUSED = Config("momentum-dqn", "gymnax/CartPole-v1", **FIELDS)
@@ -165,7 +165,7 @@ def test_a_minibatch_of_too_many_atoms_is_said_before_anything_is_written(tmp_pa
     assert not (tmp_path / "run").exists()
 
 
-class Values(nn.Module):
+class StateView(nn.Module):
     """Zeros of some shape for each observation."""
 
     shape: tuple
@@ -179,13 +179,13 @@ class Values(nn.Module):
 @pytest.mark.parametrize(
     ("algorithm", "network", "says"),
     [
-        ("dqn", Values((3,)), r"q gives \(1, 3\) for one state, expected \(1, 2\)"),
-        ("dqn", Values(()), r"q gives \(1,\) for one state, expected \(1, 2\)"),
-        ("dqn", Values((2, 1)), r"q gives \(1, 2, 1\) for one state, expected \(1, 2\)"),
-        ("c51", Values((2,)), r"q gives \(1, 2\) for one state, expected \(1, 2, 201\)"),
+        ("dqn", StateView((3,)), r"q gives \(1, 3\) for one state, expected \(1, 2\)"),
+        ("dqn", StateView(()), r"q gives \(1,\) for one state, expected \(1, 2\)"),
+        ("dqn", StateView((2, 1)), r"q gives \(1, 2, 1\) for one state, expected \(1, 2\)"),
+        ("c51", StateView((2,)), r"q gives \(1, 2\) for one state, expected \(1, 2, 201\)"),
         (
             "momentum-dqn",
-            {"q": Values((1,)), "h": Values((2,))},
+            {"q": StateView((1,)), "h": StateView((2,))},
             r"q gives \(1, 1\) for one state, expected \(1, 2\)",
         ),
     ],
@@ -199,5 +199,5 @@ def test_a_network_that_has_not_a_value_for_each_action_is_refused(
         train(config.replace(algorithm=algorithm), tmp_path / "run", network=network)
     assert not (tmp_path / "run").exists()
     if algorithm == "dqn":
-        run = train(config.replace(algorithm="dqn"), network=Values((2,)))
+        run = train(config.replace(algorithm="dqn"), network=StateView((2,)))
         assert run.status == "finished"

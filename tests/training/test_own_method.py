@@ -11,7 +11,7 @@ import pytest
 
 import momentum_rl
 from momentum_rl.agents import registry
-from momentum_rl.agents.method import Following, Method
+from momentum_rl.agents.method import Method, TargetCopies
 from momentum_rl.agents.networks import MLP
 from momentum_rl.agents.options import Options
 from momentum_rl.envs import make_environment
@@ -31,7 +31,7 @@ FIELDS = {
     "epsilon_warmup": 30,
     "epsilon_decay": 20,
     "hidden": (4,),
-    "evaluation_episodes": 3,
+    "final_episodes": 3,
 }
 HOST = Config("actor-critic", "CartPole-v1", **FIELDS)
 FUSED = Config("actor-critic", "gymnax/CartPole-v1", **FIELDS)
@@ -80,7 +80,7 @@ class ActorCritic(Options):
     def method(self, loss, reward_clip):
         return Method(
             "actor-critic",
-            {"critic": Following(1, self.polyak), "actor": Following(0)},
+            {"critic": TargetCopies(1, self.polyak), "actor": TargetCopies(0)},
             losses,
             policy,
             build=lambda spec, spaces: {"critic": Critic(), "actor": Actor(spec.hidden)},
@@ -147,7 +147,7 @@ def test_the_file_of_a_method_names_its_algorithm_and_options(tmp_path, monkeypa
 
 
 def test_greedy_agents_name_nothing_so_that_older_versions_read_them(tmp_path):
-    config = HOST.replace(algorithm="dqn", steps=30, evaluation_episodes=0)
+    config = HOST.replace(algorithm="dqn", steps=30, final_episodes=0)
     train(config, tmp_path / "run")
     raw = (tmp_path / "run" / "agent.safetensors").read_bytes()
     header = json.loads(raw[8 : 8 + int.from_bytes(raw[:8], "little")])["__metadata__"]["movi"]

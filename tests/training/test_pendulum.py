@@ -13,7 +13,7 @@ ZOO = {
     "steps": 20_000,
     "replay_capacity": 20_000,
     "checkpoint_every": 0,
-    "evaluation_episodes": 100,
+    "final_episodes": 100,
 }
 
 

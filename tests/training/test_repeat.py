@@ -23,8 +23,8 @@ SHORT = {
     "steps": 6_000,
     "iteration_steps": 2_000,
     "evaluate_every": 2_000,
-    "evaluate_episodes": 3,
-    "evaluation_episodes": 3,
+    "periodic_episodes": 3,
+    "final_episodes": 3,
     "checkpoint_every": 700,
     "learning_starts": 1_000,
 }

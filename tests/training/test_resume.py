@@ -138,7 +138,7 @@ def test_three_steps_go_on_exactly(config, tmp_path):
 def test_atari_in_the_middle_of_a_game_goes_on_exactly(n_step, tmp_path, monkeypatch):
     """Several games since the last seed, cuts after 60 steps, a replay that goes round."""
     space = ObservationSpace((4, 84, 84), "uint8")
-    fields = {**SHORT, "num_envs": 2, "evaluation_episodes": 0, "evaluate_every": 0}
+    fields = {**SHORT, "num_envs": 2, "final_episodes": 0, "evaluate_every": 0}
     config = Config("dqn", "ALE/Breakout-v5", n_step=n_step, **fields)
 
     def parts():

@@ -30,7 +30,7 @@ SETTINGS = {
     "hidden": (32,),
     "learning_rate": 1e-2,
     "gamma": GAMMA,
-    "evaluation_episodes": 0,
+    "final_episodes": 0,
     "checkpoint_every": 0,
 }
 OPTIONS = {"temperature": ALPHA, "polyak": 0.05}

@@ -30,7 +30,7 @@ TINY = {
     "replay_capacity": 60,
     "batch_size": 4,
     "hidden": (8, 8),
-    "evaluation_episodes": 1,
+    "final_episodes": 1,
 }
 AVERAGING = {"kappa": 6, "regularised": True}
 HOST = Config("momentum-sac", "Pendulum-v1", num_envs=2, n_step=2, options=AVERAGING, **TINY)
@@ -81,7 +81,7 @@ class Lever(gym.Env):
 
 
 def test_an_action_without_an_axis_is_learned_loaded_and_acted(tmp_path):
-    config = Config("sac", "lever", **{**TINY, "checkpoint_every": 0, "evaluation_episodes": 2})
+    config = Config("sac", "lever", **{**TINY, "checkpoint_every": 0, "final_episodes": 2})
 
     def make(n=1):
         return GymnasiumVector(SyncVectorEnv([Lever] * n, autoreset_mode=AutoresetMode.SAME_STEP))
@@ -106,7 +106,7 @@ def test_every_step_of_pendulum_bootstraps_and_the_stored_action_is_the_executed
 
     monkeypatch.setattr(PendulumEnv, "step", step)
     config = Config("sac", "Pendulum-v1", **{**TINY, "steps": 250, "replay_capacity": 300})
-    config = config.replace(checkpoint_every=0, evaluation_episodes=0)
+    config = config.replace(checkpoint_every=0, final_episodes=0)
     loop = train(config).loop
     ring = loop.replay._ring
     np.testing.assert_array_equal(ring.discount[:250], np.float32(0.99))  # a cut at step 200 too
@@ -176,7 +176,7 @@ def test_mujoco_without_its_extra_is_one_line(monkeypatch):
 
 def test_mujoco_is_trained_on_and_goes_on_exactly(tmp_path):
     pytest.importorskip("mujoco")
-    config = Config("sac", "Hopper-v5", **{**TINY, "evaluation_episodes": 0})
+    config = Config("sac", "Hopper-v5", **{**TINY, "final_episodes": 0})
     train(config, tmp_path / "whole")
     train(config.replace(steps=60), tmp_path / "halves")
     train(config, tmp_path / "halves")
@@ -217,7 +217,7 @@ def test_the_preset_sac_dopamine_is_its_gin_file():
     assert [getattr(config, name) for name in fields] == [0.99, 1, (256, 256), 10_000, 1, 256]
     fields = ("replay_capacity", "optimiser", "learning_rate", "optimiser_epsilon", "loss")
     assert [getattr(config, name) for name in fields] == [10**6, "adam", 3e-4, 1e-8, "squared"]
-    assert [float(config.epsilon_of(step)) for step in (0, 10_000, 10_001)] == [1, 1, 0]
+    assert [float(config.epsilon_schedule(step)) for step in (0, 10_000, 10_001)] == [1, 1, 0]
     options = config.options
     assert (options.reward_scale, options.entropy_each, options.polyak) == (0.1, -0.5, 0.005)
     assert (options.actor_rate, options.temperature_rate) == (None, None)  # the critics' 3e-4
@@ -271,7 +271,7 @@ def test_a_preset_is_what_its_source_publishes(preset, algorithm, published, eps
     found = {**config.to_dict(), **config.options.to_json()}
     assert {name: found[name] for name in published} == published
     for step, epsilon in epsilons.items():
-        assert float(config.epsilon_of(step)) == pytest.approx(epsilon, abs=1e-6)
+        assert float(config.epsilon_schedule(step)) == pytest.approx(epsilon, abs=1e-6)
 
 
 def test_networks_have_step_sizes_of_their_own():

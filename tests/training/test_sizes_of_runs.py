@@ -77,7 +77,7 @@ KINDS = {
 @pytest.mark.parametrize("every", [0, 45])
 def test_a_replay_larger_than_the_run_is_as_large_as_the_run(name, every, tmp_path):
     """And the results are those of the replay that was asked for."""
-    config = KINDS[name].replace(checkpoint_every=every, evaluate_every=0, evaluation_episodes=0)
+    config = KINDS[name].replace(checkpoint_every=every, evaluate_every=0, final_episodes=0)
     large = config.replace(replay_capacity=10**9)
     watcher = StopAt(10**9)
     ours = train(large, tmp_path / "large", watcher=watcher, **parts(config))
@@ -110,7 +110,7 @@ def test_a_ring_that_is_never_filled_has_no_slack():
 @pytest.mark.parametrize("name", [name for name in KINDS if name != "fused, cut"])
 def test_a_longer_run_has_a_larger_replay_and_is_the_one_that_was_longer_at_once(name, tmp_path):
     """The replay holds a first run, and goes round in the second."""
-    config = KINDS[name].replace(checkpoint_every=30, evaluate_every=0, evaluation_episodes=0)
+    config = KINDS[name].replace(checkpoint_every=30, evaluate_every=0, final_episodes=0)
     first = config.replace(steps=config.steps // 2, replay_capacity=config.steps * 2 // 3)
     longer, whole = tmp_path / "longer", tmp_path / "whole"
     train(first, longer, **parts(config))

@@ -96,7 +96,7 @@ def test_a_run_that_began_on_a_terminal_goes_on_in_a_file(colour, tmp_path):
     words = ["-m", "momentum_rl", "train", config.algorithm, "--env", config.env, "--out", str(run)]
     for name in ("steps", "learning_starts", "batch_size", "checkpoint_every", "iteration_steps"):
         words += [f"--{name.replace('_', '-')}", str(getattr(config, name))]
-    words += ["--beta-schedule", "mean", "--hidden", "8", "--evaluation-episodes", "0"]
+    words += ["--beta-schedule", "mean", "--hidden", "8", "--final-episodes", "0"]
     said = in_a_terminal(words, JAX_PPRINT_USE_COLOR=colour)
     assert "finished 150 steps" in said
     longer_here(run, tmp_path / "whole")

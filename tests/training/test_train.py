@@ -20,7 +20,7 @@ from momentum_rl.runs.files import read_config, read_metrics, read_status
 from momentum_rl.spaces import ObservationSpace, Spaces
 from momentum_rl.training.evaluation import evaluate
 from momentum_rl.training.train import train
-from momentum_rl.transitions import Horizon
+from momentum_rl.transitions import NStep
 from tests.training.diagnostics import MODES, OneState, Scripted, scripted, vector
 
 SHORT = {
@@ -33,7 +33,7 @@ SHORT = {
     "batch_size": 64,
     "update_period": 1,
     "hidden": (16,),
-    "evaluation_episodes": 2,
+    "final_episodes": 2,
 }
 
 
@@ -142,7 +142,7 @@ def test_an_observation_of_another_shape_is_one_line(run):
 
 
 def test_actions_are_in_the_environments_own_numbers():
-    config = Config("dqn", "scripted", **{**SHORT, "steps": 120, "evaluation_episodes": 0})
+    config = Config("dqn", "scripted", **{**SHORT, "steps": 120, "final_episodes": 0})
     result = train(config, environment=vector([lambda: Scripted(0)]))
     assert result.agent.act(np.zeros(3, np.int32)) in (5, 6, 7)
 
@@ -339,14 +339,14 @@ def test_a_replay_of_your_own_has_the_configs_horizon_or_is_refused():
     space = ObservationSpace((4,), "float32")
     with pytest.raises(UserError, match=r"replay: expected .*Horizon\(steps=3, num_envs=1"):
         train(config, replay=UniformReplay(200, space))
-    own = UniformReplay(200, space, horizon=Horizon(3))
+    own = UniformReplay(200, space, horizon=NStep(3))
     assert len(train(config, replay=own).loop.replay) == 3
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "gymnax/CartPole-v1"])
 def test_a_replay_as_large_as_the_learning_start_learns_once_it_is_full(env):
     """From step 60 on, in every second one of 120: the 60th, the 62nd, …"""
-    own = {"steps": 120, "iteration_steps": 60, "checkpoint_every": 0, "evaluation_episodes": 0}
+    own = {"steps": 120, "iteration_steps": 60, "checkpoint_every": 0, "final_episodes": 0}
     sizes = {"replay_capacity": 60, "learning_starts": 60, "update_period": 2, "batch_size": 4}
     run = train(Config("dqn", env, hidden=(4,), **own, **sizes))
     assert [row["updates"] for row in run.metrics] == [1, 31]

@@ -5,7 +5,7 @@ Names are imported when they are first used: reading a config needs no networks.
 
 from typing import TYPE_CHECKING
 
-from momentum_rl.plumbing.modules import named
+from momentum_rl.plumbing.modules import lazy_attributes
 
 if TYPE_CHECKING:
     from momentum_rl.agents.agent import Agent as Agent
@@ -34,4 +34,4 @@ _HOMES = {
 }
 
 __all__ = [name for names in _HOMES.values() for name in names]
-__getattr__, __dir__ = named(__name__, _HOMES)
+__getattr__, __dir__ = lazy_attributes(__name__, _HOMES)

@@ -22,7 +22,7 @@ from momentum_rl.agents.method import Greedy, Inputs, Method, Policy, inputs_of
 from momentum_rl.agents.networks import NetworkSpec, make_network
 from momentum_rl.agents.options import Options
 from momentum_rl.agents.registry import declared, find, options_for, options_of
-from momentum_rl.core.values import NUMBER, Value, described, kind_of
+from momentum_rl.core.values import NUMBER, ValueKind, from_json, to_json
 from momentum_rl.errors import NoRoom, UserError, door
 from momentum_rl.plumbing.compilation import shared
 from momentum_rl.plumbing.files import file_to_write, write_aside, writing
@@ -56,7 +56,7 @@ class Agent:
         *,
         policy: Policy | None = None,
         acts_on: str = "q",
-        kinds: Mapping[str, Value] | None = None,
+        kinds: Mapping[str, ValueKind] | None = None,
         spec: NetworkSpec | None = None,
         named: Named | None = None,
         about: Mapping[str, Any] | None = None,
@@ -159,7 +159,7 @@ class Agent:
 
 
 @shared
-def _values_of(network: nn.Module, kind: Value) -> Any:
+def _values_of(network: nn.Module, kind: ValueKind) -> Any:
     """The network's expected values, compiled."""
     return jax.jit(
         lambda params, x: kind.expectation(kind.read(network.apply({"params": params}, x)))
@@ -193,7 +193,7 @@ def encoded(agent: Agent) -> bytes:
         "acts_on": agent.acts_on,
         "network": None if agent.spec is None else asdict(agent.spec),
         "spaces": agent.spaces.to_json(),
-        "kinds": {name: described(kind) for name, kind in agent.kinds.items()},
+        "kinds": {name: to_json(kind) for name, kind in agent.kinds.items()},
         **({} if agent.named is None else {"named": asdict(agent.named)}),
         "about": agent.about,
     }
@@ -230,7 +230,7 @@ def load(
         raise UserError(f"{file}: trained with a network of your own: load(FILE, network=…)")
     method = None if header.named is None else _method(file, header.named, algorithm, trust)
     try:
-        kinds = {name: kind_of(own, f"kinds: {name}") for name, own in header.kinds.items()}
+        kinds = {name: from_json(own, f"kinds: {name}") for name, own in header.kinds.items()}
         if network is None:
             assert spec is not None
             if method is not None:

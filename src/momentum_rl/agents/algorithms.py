@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from momentum_rl.agents.options import Averaging, Options, check_integer
 from momentum_rl.errors import UserError, check_fraction, check_positive
-from momentum_rl.plumbing.modules import Late
+from momentum_rl.plumbing.modules import LazyModule
 
 if TYPE_CHECKING:
     from momentum_rl.agents import method, sac
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
     from momentum_rl.core import targets, values
     from momentum_rl.core.targets import Algorithm
 else:  # reading a config imports no networks
-    targets, values = Late("momentum_rl.core.targets"), Late("momentum_rl.core.values")
-    method, sac = Late("momentum_rl.agents.method"), Late("momentum_rl.agents.sac")
+    targets, values = LazyModule("momentum_rl.core.targets"), LazyModule("momentum_rl.core.values")
+    method, sac = LazyModule("momentum_rl.agents.method"), LazyModule("momentum_rl.agents.sac")
 
 
 @dataclass(frozen=True)

@@ -191,7 +191,7 @@ def _move(
     return {name: own[0] for name, own in moved.items()}, {n: own[1] for n, own in moved.items()}
 
 
-def _mended(online: dict[str, Params], lagged: dict[str, Params]) -> dict[str, Params]:
+def _replace_nonfinite(online: dict[str, Params], lagged: dict[str, Params]) -> dict[str, Params]:
     """What is not finite, replaced by the newest lagged copy (by 0 where there is none)."""
 
     def mended(name: str, own: Params) -> Params:
@@ -226,12 +226,12 @@ def _update(
     # A loop of at most one round: a branch would copy the parameters on the usual way too.
     online, _ = jax.lax.while_loop(
         lambda carry: carry[1],
-        lambda carry: (_mended(carry[0], state.lagged), jnp.zeros_like(carry[1])),
+        lambda carry: (_replace_nonfinite(carry[0], state.lagged), jnp.zeros_like(carry[1])),
         (online, ~finite & (state.diverged_at == 0)),
     )
     moved = LearnerState(
         online=online,
-        lagged=_followed(parts, online, state.lagged, finite),
+        lagged=_polyak_updated(parts, online, state.lagged, finite),
         optimiser=states,
         updates=state.updates + finite,
         diverged_at=jnp.where(
@@ -241,7 +241,7 @@ def _update(
     return moved, {**{f"loss_{name}": cost for name, cost in costs.items()}, **shown}
 
 
-def _followed(
+def _polyak_updated(
     parts: _Parts, online: dict[str, Params], lagged: dict[str, Params], finite: Array
 ) -> dict[str, Params]:
     """The lagged copies after an update: those that follow by Polyak averaging have moved."""

@@ -19,7 +19,7 @@ from jax import Array
 
 from momentum_rl.agents.networks import NetworkSpec, make_network
 from momentum_rl.core.targets import Algorithm
-from momentum_rl.core.values import Categorical, Value
+from momentum_rl.core.values import Categorical, ValueKind
 from momentum_rl.errors import UserError
 from momentum_rl.spaces import Spaces
 from momentum_rl.transitions import Transition
@@ -47,13 +47,13 @@ class Context(NamedTuple):
     key: Array | None
 
 
-Shown = dict[str, Array]
-Losses = Callable[[Networks, Transition, Context], tuple[dict[str, Array], Shown]]
+Diagnostics = dict[str, Array]
+Losses = Callable[[Networks, Transition, Context], tuple[dict[str, Array], Diagnostics]]
 Policy = Callable[[Networks, Array, Array | None], Array]
 Inputs = Mapping[str, tuple[np.ndarray, ...]]
 
 
-class Following(NamedTuple):
+class TargetCopies(NamedTuple):
     """How the lagged copies of a network follow it."""
 
     copies: int = 1
@@ -69,7 +69,7 @@ class Method:
 
     name: str
     """The name of the algorithm."""
-    networks: Mapping[str, Following]
+    networks: Mapping[str, TargetCopies]
     """Its networks, and how their lagged copies follow them."""
     losses: Losses
     """``losses(networks, batches, context) -> (by network, shown)``: per-example losses, whose
@@ -92,7 +92,7 @@ class Method:
     """Whether anything depends on β."""
     acts_on: str = "q"
     """The network that the policy reads."""
-    kinds: Mapping[str, Value] = field(default_factory=dict)
+    kinds: Mapping[str, ValueKind] = field(default_factory=dict)
     """What the values of the networks are, by name; numbers if it is not named."""
     actions: Literal["discrete", "box"] = "discrete"
     """What actions the policy takes: "discrete" ones, counted from 0, or those of a "box", vectors
@@ -140,7 +140,7 @@ class Greedy:
     """The policy that is greedy for a network's expected values."""
 
     name: str
-    kind: Value
+    kind: ValueKind
 
     def __call__(self, networks: Networks, observations: Array, key: Array | None) -> Array:
         """The actions of observations [n, ...]; nothing in them is random."""
@@ -171,11 +171,11 @@ def regression(
     if isinstance(loss, str) and loss not in LOSSES:
         raise UserError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}")
     loss_of = LOSSES[loss] if isinstance(loss, str) else loss
-    names, value = tuple(algorithm.targets), algorithm.value
+    names, value = tuple(algorithm.targets), algorithm.value_table
 
     def losses(
         networks: Networks, batches: Transition, context: Context
-    ) -> tuple[dict[str, Array], Shown]:
+    ) -> tuple[dict[str, Array], Diagnostics]:
         targets = targets_of(algorithm, networks, batches, context.beta, reward_clip)
         found, shown = {}, {}
         for i, (name, target) in enumerate(targets.items()):
@@ -192,7 +192,7 @@ def regression(
 
     return Method(
         algorithm.name,
-        {name: Following(algorithm.lags) for name in names},
+        {name: TargetCopies(algorithm.lags) for name in names},
         losses,
         Greedy(algorithm.preference, algorithm.kind(algorithm.preference)),
         build,
@@ -266,7 +266,7 @@ def targets_of(
             values, next_values = algorithm.at(*seen), algorithm.at(*next_seen)
             y = algorithm.target(name, values, a, r, discount, next_values, beta)
             kind = algorithm.kind(name)
-            if name != algorithm.value or not isinstance(kind, Categorical):
+            if name != algorithm.value_table or not isinstance(kind, Categorical):
                 return Regression(y, None)
             v = algorithm.targets[name].bootstrap(next_values)
             return Regression(y, kind.clipped(r, discount, v))

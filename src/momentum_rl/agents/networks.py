@@ -16,7 +16,7 @@ from jax import Array
 
 from momentum_rl.agents.convolution import SlicedConv, StridedConv
 from momentum_rl.agents.products import dot_general
-from momentum_rl.core.values import NUMBER, Value
+from momentum_rl.core.values import NUMBER, ValueKind
 from momentum_rl.errors import UserError
 from momentum_rl.plumbing.sizes import require
 from momentum_rl.spaces import ObservationSpace, Spaces
@@ -162,7 +162,7 @@ def check_weights(spec: NetworkSpec, space: ObservationSpace, more: int, outputs
     require(f"network of {weights:,} weights", memory=COPIES * 4 * weights)
 
 
-def make_network(spec: NetworkSpec, spaces: Spaces, value: Value = NUMBER) -> nn.Module:
+def make_network(spec: NetworkSpec, spaces: Spaces, value: ValueKind = NUMBER) -> nn.Module:
     """The network of this spec for these observations and actions, and values of this kind."""
     space = spaces.observation
     if spec.kind in ("nature", "minatar") and len(space.shape) != 3:

@@ -17,7 +17,7 @@ from momentum_rl.agents.agent import Agent
 from momentum_rl.agents.method import Greedy
 from momentum_rl.agents.networks import MLP, ActionValues, MinAtar, Nature, channels_first
 from momentum_rl.agents.sac import Actor, squashed
-from momentum_rl.core.values import NUMBER, Categorical, Value
+from momentum_rl.core.values import NUMBER, Categorical, ValueKind
 from momentum_rl.errors import MissingExtra, UserError
 from momentum_rl.plumbing.files import file_to_write, write_aside, writing
 from momentum_rl.plumbing.reading import as_json
@@ -127,7 +127,7 @@ def _greedy_actions(graph: Graph, agent: Agent) -> None:
     graph.node("Add", best, first, output="actions")
 
 
-def _expectation(graph: Graph, kind: Value, outputs: str) -> str:
+def _expectation(graph: Graph, kind: ValueKind, outputs: str) -> str:
     """Expected values [n, A] of a network's outputs [n, A, …]."""
     if kind == NUMBER:
         return outputs

@@ -33,7 +33,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from momentum_rl.agents.method import LOSSES, Context, Following, Loss, Method, Networks, Shown
+from momentum_rl.agents.method import (
+    LOSSES,
+    Context,
+    Diagnostics,
+    Loss,
+    Method,
+    Networks,
+    TargetCopies,
+)
 from momentum_rl.agents.networks import MLP, NetworkSpec, check_weights, encode, glorot
 from momentum_rl.core.soft import Real
 from momentum_rl.errors import UserError
@@ -165,13 +173,13 @@ def soft_actor_critic(
     """
     if loss not in LOSSES:
         raise UserError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}")
-    following = Following(1, settings.polyak)
+    following = TargetCopies(1, settings.polyak)
     regularised = momentum is not None and momentum.regularised
-    networks = {"q": following, "actor": following if regularised else Following(0)}
+    networks = {"q": following, "actor": following if regularised else TargetCopies(0)}
     if momentum is not None:
         networks["h"] = following
     if settings.temperature is None:
-        networks["temperature"] = Following(0)
+        networks["temperature"] = TargetCopies(0)
 
     def build(spec: NetworkSpec, spaces: Spaces) -> Mapping[str, nn.Module]:
         return {key: _build(settings, spec, spaces)[key] for key in networks}
@@ -218,12 +226,12 @@ def _losses(
     momentum: Averaged | None,
     loss_of: Callable[[Array], Array],
     reward_clip: float | None,
-) -> Callable[[Networks, Transition, Context], tuple[dict[str, Array], Shown]]:
+) -> Callable[[Networks, Transition, Context], tuple[dict[str, Array], Diagnostics]]:
     """The losses of one update, by network."""
 
     def losses(
         networks: Networks, batches: Transition, context: Context
-    ) -> tuple[dict[str, Array], Shown]:
+    ) -> tuple[dict[str, Array], Diagnostics]:
         assert context.key is not None
         for_next, for_actor = jax.random.split(context.key)
         fixed = settings.temperature

@@ -8,7 +8,7 @@ A target has two parts, because it touches two places:
 ``v`` is one value or a tuple of them, its first entry the scheme's estimate of the value of s';
 ``backup`` is affine in ``v``, so its expectation over s' is ``backup`` at the expectation of ``v``.
 
-What a target sees of a state are its ``Values``: rows [L, A, …] by name, L lagged copies, newest
+What a target sees of a state are its ``StateView``: rows [L, A, …] by name, L lagged copies, newest
 first, and the ``preference`` [A] from which the policy is read. For tables row 0 is the current
 iterate (q_{k−1} when q_k is computed) and row 1 the one before; for networks row 0 is the last
 synchronised copy (Q⁻) and row 1 the one before it.
@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 
 from momentum_rl.core.arrays import Array, entry, library
 from momentum_rl.core.soft import Real
-from momentum_rl.core.values import NUMBER, Value
+from momentum_rl.core.values import NUMBER, ValueKind
 from momentum_rl.errors import UserError, check_fields
 
 Rows = Mapping[str, Array]  # by a table's name, [L, A, …]
@@ -34,8 +34,8 @@ Rows = Mapping[str, Array]  # by a table's name, [L, A, …]
 class Target(NamedTuple):
     """What one table or network regresses to; see the module's text."""
 
-    bootstrap: Callable[["Values"], Any]
-    backup: Callable[["Values", Real, Real, Real, Any, Real], Array]
+    bootstrap: Callable[["StateView"], Any]
+    backup: Callable[["StateView", Real, Real, Real, Any, Real], Array]
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,9 +56,9 @@ class Algorithm:
     first_beta: int = 1
     """The k of the first iteration in the schedule β_k of the tabular scheme: MoVI averages with
     β_1 = 1/2 at its first iteration, SQL begins with weight 1/1, that is β = 0."""
-    kinds: Mapping[str, Value] = field(default_factory=dict)
+    kinds: Mapping[str, ValueKind] = field(default_factory=dict)
     """What the values of a table or network are, by its name; numbers if it is not named."""
-    evaluates: bool = True
+    accepts_momentum: bool = True
     """Whether the value evaluates the policy, so that ``momentum`` applies."""
     reads_current: bool = False
     """Whether a target reads networks as they are now, not only their lagged copies."""
@@ -76,7 +76,7 @@ class Algorithm:
     sweeps: int | None = 1
     """How often the value's target is applied in one iteration of a table, with the policy held;
     None: until the value evaluates it exactly."""
-    value: str = "q"
+    value_table: str = "q"
     """The table or network that holds the value, whose error the theory is about; the first number
     that its target reads at a state is the estimate of the state's value."""
     values_are_returns: bool = False
@@ -88,29 +88,29 @@ class Algorithm:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        for role, name in (("value", self.value), ("preference", self.preference)):
+        for role, name in (("value", self.value_table), ("preference", self.preference)):
             if name not in self.targets:
                 known = ", ".join(self.targets) or "nothing"
                 raise UserError(f"targets: of {known}, expected one of {name}, the {role}")
         if self.lags < 1:
             raise UserError(f"lags: {self.lags}, expected at least 1")
 
-    def kind(self, name: str) -> Value:
+    def kind(self, name: str) -> ValueKind:
         """What the values of a table or network are."""
         return self.kinds.get(name, NUMBER)
 
-    def at(self, rows: Rows, current: Rows | None = None) -> "Values":
+    def at(self, rows: Rows, current: Rows | None = None) -> "StateView":
         """What targets see of a state: its rows [L, A, …], and the current ones [A, …]."""
-        return Values(rows, current or {name: row[0] for name, row in rows.items()}, self)
+        return StateView(rows, current or {name: row[0] for name, row in rows.items()}, self)
 
     def target(
         self,
         name: str,
-        values: "Rows | Values",
+        values: "Rows | StateView",
         a: Real,
         r: Real,
         discount: Real,
-        next_values: "Rows | Values",
+        next_values: "Rows | StateView",
         beta: Real = 0.0,
     ) -> Array:
         """The target of one transition (s, a, r, s').
@@ -131,7 +131,7 @@ class Algorithm:
         7.0
         """
         here, there = (
-            given if isinstance(given, Values) else self.at(given)
+            given if isinstance(given, StateView) else self.at(given)
             for given in (values, next_values)
         )
         for what, scalar in (("a", a), ("r", r), ("discount", discount), ("beta", beta)):
@@ -150,7 +150,7 @@ def _check_rank(name: str, x: Any, rank: int) -> None:
 
 
 @dataclass(frozen=True, eq=False)
-class Values:
+class StateView:
     """What a target sees of one state."""
 
     rows: Rows
@@ -166,7 +166,7 @@ class Values:
     @property
     def value(self) -> Array:
         """The newest row [A, …] of the value: q(s, ·)."""
-        return self.rows[self.algorithm.value][0]
+        return self.rows[self.algorithm.value_table][0]
 
     @property
     def preference(self) -> Array:
@@ -179,7 +179,11 @@ class Values:
     def greedy(self) -> Array:
         """q(s, π(s)) with π greedy for the preference: max_a q(s, a) where that is q itself."""
         q, own = self.value, self.algorithm
-        if own.preference == own.value and own.kind(own.value) == NUMBER and not own.double:
+        if (
+            own.preference == own.value_table
+            and own.kind(own.value_table) == NUMBER
+            and not own.double
+        ):
             return library(q).max(q)
         preference = self.preference
         return entry(q, library(preference).argmax(preference))

@@ -17,15 +17,15 @@ from dataclasses import replace
 from types import MappingProxyType
 from typing import Any, Literal
 
-from momentum_rl.core.algorithm import Algorithm, Target, Values
+from momentum_rl.core.algorithm import Algorithm, StateView, Target
 from momentum_rl.core.arrays import Array, entry, library
 from momentum_rl.core.soft import (
     Real,
+    expected_under,
     mellowmax,
     scaled_log_policy,
     soft_maximum,
     soft_policy,
-    under,
 )
 from momentum_rl.core.targets import AVI, MOVI, evaluation, gap_increasing, greedy_value, munchausen
 from momentum_rl.errors import UserError, check_fraction, check_positive
@@ -59,13 +59,13 @@ def mirror_descent(lam: float, tau: float = 0.0, *, regularised: bool = True) ->
 def mirrored(kappa: Real, beta: Real, tau: Real, regularised: bool) -> Algorithm:
     """MD-VI for κ and β that may be traced: one compiled program for a whole grid of them."""
 
-    def bootstrap(next_values: Values) -> Array:
+    def bootstrap(next_values: StateView) -> Array:
         q, (p, before) = next_values.value, next_values["p"]
         if regularised:  # − λ KL + τ H = ⟨π, β κ ln π_k − κ ln π⟩
             q = q + beta * scaled_log_policy(before, kappa) - scaled_log_policy(p, kappa)
-        return under(soft_policy(p, kappa), q)
+        return expected_under(soft_policy(p, kappa), q)
 
-    def logits(values: Values, a: Real, r: Real, discount: Real, v: Any, rate: Real) -> Array:
+    def logits(values: StateView, a: Real, r: Real, discount: Real, v: Any, rate: Real) -> Array:
         log_pi = entry(scaled_log_policy(values["p"][0], kappa), a)
         return beta * log_pi + evaluation(values, a, r, discount, v, rate)
 
@@ -81,13 +81,13 @@ def dual_averaging(lam: float, tau: float = 0.0, *, regularised: bool = True) ->
     """
     kappa, beta = weights(lam, tau)
 
-    def bootstrap(next_values: Values) -> Array:
+    def bootstrap(next_values: StateView) -> Array:
         h, before = next_values["h"]
         if regularised:
             return soft_maximum(h, kappa) - beta * soft_maximum(before, kappa)
-        return under(soft_policy(h, kappa), next_values.value)
+        return expected_under(soft_policy(h, kappa), next_values.value)
 
-    def sums(values: Values, a: Real, r: Real, discount: Real, v: Any, rate: Real) -> Array:
+    def sums(values: StateView, a: Real, r: Real, discount: Real, v: Any, rate: Real) -> Array:
         return beta * entry(values["h"][0], a) + evaluation(values, a, r, discount, v, rate)
 
     made = _with_a_table("da-vi", "h", bootstrap, sums, kappa, tau, regularised)
@@ -110,7 +110,7 @@ def _with_a_table(
         MappingProxyType(targets),
         preference=preference,
         lags=2,
-        evaluates=False,
+        accepts_momentum=False,
         temperature=kappa,
         tau=tau if regularised else 0.0,
     )
@@ -121,7 +121,7 @@ def munchausen_value_iteration(alpha: float, tau: float) -> Algorithm:
 
     As τ → 0 it is advantage learning, and with α = 0 it is value iteration with entropy.
     """
-    return replace(munchausen(alpha, tau, -float("inf")), name="m-vi", evaluates=False)
+    return replace(munchausen(alpha, tau, -float("inf")), name="m-vi", accepts_momentum=False)
 
 
 def conservative_value_iteration(alpha: float, eta: float) -> Algorithm:
@@ -146,7 +146,7 @@ def advantage_learning(alpha: float) -> Algorithm:
 # Policies that are evaluated by more than one step ------------------------------------------------
 
 
-def swept(algorithm: Algorithm, name: str, sweeps: int | None) -> Algorithm:
+def with_evaluation_sweeps(algorithm: Algorithm, name: str, sweeps: int | None) -> Algorithm:
     """The algorithm with q ← (T_π)^m q_k in each iteration; m = None: q ← q_π."""
     if sweeps is not None and (type(sweeps) is not int or not 1 <= sweeps < 2**31):
         raise UserError(f"sweeps: {sweeps!r}, expected an integer from 1 to 2147483647, or none")
@@ -155,12 +155,12 @@ def swept(algorithm: Algorithm, name: str, sweeps: int | None) -> Algorithm:
 
 def politex(lam: float, sweeps: int | None = None) -> Algorithm:
     """Politex (Abbasi-Yadkori et al. 2019), discounted: DA-VI(λ, 0), plain, with q_{k+1} = q_π."""
-    return swept(dual_averaging(lam, regularised=False), "politex", sweeps)
+    return with_evaluation_sweeps(dual_averaging(lam, regularised=False), "politex", sweeps)
 
 
 def softened_policy_iteration(sweeps: int | None = None) -> Algorithm:
     """Softened LSPI (Pérolat et al. 2016), one player: MoVI with a fixed β and q_{k+1} = q_π."""
-    return swept(MOVI, "softened-lspi", sweeps)
+    return with_evaluation_sweeps(MOVI, "softened-lspi", sweeps)
 
 
 def modified_policy_iteration(sweeps: int | None = None) -> Algorithm:
@@ -168,7 +168,7 @@ def modified_policy_iteration(sweeps: int | None = None) -> Algorithm:
 
     It is softened LSPI with β = 0, whose h is a copy of q: the policy stays while q is evaluated.
     """
-    return swept(AVI if sweeps == 1 else MOVI, "mpi", sweeps)
+    return with_evaluation_sweeps(AVI if sweeps == 1 else MOVI, "mpi", sweeps)
 
 
 # Anchoring ---------------------------------------------------------------------------------------
@@ -184,7 +184,7 @@ def anchored(anchor: Literal["optimal", "harmonic"] = "optimal") -> Algorithm:
     if anchor not in ("optimal", "harmonic"):
         raise UserError(f"anchor: {anchor!r}, expected 'optimal' or 'harmonic'")
 
-    def backup(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
+    def backup(values: StateView, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
         y = evaluation(values, a, r, discount, v, beta)
         if anchor == "harmonic":
             return beta * y
@@ -195,5 +195,5 @@ def anchored(anchor: Literal["optimal", "harmonic"] = "optimal") -> Algorithm:
         "anc-vi",
         MappingProxyType({"q": Target(greedy_value, backup)}),
         uses_beta=True,
-        evaluates=False,
+        accepts_momentum=False,
     )

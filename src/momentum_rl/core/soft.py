@@ -39,7 +39,7 @@ def scaled_log_policy(x: Array, kappa: Real) -> Array:
     return x - soft_maximum(x, kappa)[..., None]
 
 
-def under(pi: Array, x: Array) -> Array:
+def expected_under(pi: Array, x: Array) -> Array:
     """⟨π, x⟩ over the last axis; what π never takes may be infinite."""
     xp = library(x)
     return xp.sum(xp.where(pi == 0, 0.0, pi * x), axis=-1)
@@ -53,4 +53,4 @@ def mellowmax(x: Array, eta: float) -> Array:
 
 def boltzmann(x: Array, eta: float) -> Array:
     """⟨softmax(η x), x⟩ over the last axis."""
-    return under(soft_policy(x, 1 / eta), x)
+    return expected_under(soft_policy(x, 1 / eta), x)

@@ -19,38 +19,45 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from momentum_rl.core.algorithm import Algorithm as Algorithm
+from momentum_rl.core.algorithm import StateView as StateView
 from momentum_rl.core.algorithm import Target as Target
-from momentum_rl.core.algorithm import Values as Values
 from momentum_rl.core.arrays import Array, entry, library
-from momentum_rl.core.soft import Real, boltzmann, mellowmax, scaled_log_policy, soft_policy, under
-from momentum_rl.core.values import NUMBER, Value
+from momentum_rl.core.soft import (
+    Real,
+    boltzmann,
+    expected_under,
+    mellowmax,
+    scaled_log_policy,
+    soft_policy,
+)
+from momentum_rl.core.values import NUMBER, ValueKind
 from momentum_rl.errors import UserError, check_fraction, check_not_negative, check_positive, door
 
 # What is read at the successor -------------------------------------------------------------------
 
 
-def greedy_value(next_values: Values) -> Array:
+def greedy_value(next_values: StateView) -> Array:
     """q(s', π(s')): max_a q(s', a) for AVI; with π = G(h), greedy for the *average*, for MoVI."""
     return next_values.greedy
 
 
-def two_greedy_values(next_values: Values) -> tuple[Array, Array]:
+def two_greedy_values(next_values: StateView) -> tuple[Array, Array]:
     """(max_a q¹(s', a), max_a q²(s', a)): the newest copy and the one before."""
-    newest, before = next_values[next_values.algorithm.value]
+    newest, before = next_values[next_values.algorithm.value_table]
     return library(newest).max(newest), library(before).max(before)
 
 
 # What is made of it ------------------------------------------------------------------------------
 
 
-def evaluation(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
+def evaluation(values: StateView, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
     """r + γ v(s'): AVI (eq:avi), DQN, and the q of MoVI (eq:movi) and of Momentum-DQN (Q̂)."""
     del a, beta
     own = values.algorithm
-    return own.kind(own.value).backup(r, discount, v)
+    return own.kind(own.value_table).backup(r, discount, v)
 
 
-def speedy(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
+def speedy(values: StateView, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
     """Speedy Q-learning with 1/k = 1 − β: SQL (eq:sql-q) and Deep SQL.
 
     q¹ + (1 − β)(r + γ max q² − q¹) + β γ (max q¹ − max q²), with q¹ at (s, a) and the maxima at s'.
@@ -60,7 +67,7 @@ def speedy(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real)
 
 
 def speedy_as_printed(
-    values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real
+    values: StateView, a: Real, r: Real, discount: Real, v: Any, beta: Real
 ) -> Array:
     """Deep SQL as the appendix prints it: the sign of the last difference is reversed.
 
@@ -100,7 +107,7 @@ def momentum(
     """
     if "h" in algorithm.targets:
         raise UserError(f"momentum: {algorithm.name} already has an average h, expected none")
-    if not algorithm.evaluates or set(algorithm.targets) != {algorithm.value}:
+    if not algorithm.accepts_momentum or set(algorithm.targets) != {algorithm.value_table}:
         raise UserError(
             f"momentum: {algorithm.name} has no value that only evaluates its policy (its q "
             "carries an average or a preference of its own), expected one such as avi or dqn"
@@ -110,11 +117,11 @@ def momentum(
             f"momentum: {algorithm.name} reads its policy from q by name, so that momentum would "
             "change nothing; expected targets that read values.preference or values.greedy"
         )
-    value = algorithm.value
+    value = algorithm.value_table
     q, kind = algorithm.targets[value], algorithm.kind(value)
     own = kind if h_value == "same" else NUMBER
 
-    def average(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
+    def average(values: StateView, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
         if h_target == "network":
             y = entry(values.current[value], a)
         else:
@@ -136,7 +143,7 @@ def momentum(
 
 def reads_preference(algorithm: Algorithm) -> bool:
     """Whether a target reads its policy from the preference, as its trace tells."""
-    q = algorithm.targets[algorithm.value]
+    q = algorithm.targets[algorithm.value_table]
     if q.bootstrap is greedy_value:  # known, without a trace
         return True
     import jax
@@ -173,7 +180,7 @@ def smoothed_value_iteration(rho: float) -> Algorithm:
     """
     check_not_negative("rho", rho)
 
-    def sums(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
+    def sums(values: StateView, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
         return rho * entry(values["h"][0], a) + evaluation(values, a, r, discount, v, beta)
 
     q = MOVI.targets["q"]
@@ -198,7 +205,7 @@ def double(algorithm: Algorithm, name: str | None = None) -> Algorithm:
     )
 
 
-def distributional(kind: Value, name: str = "avi-distributional") -> Algorithm:
+def distributional(kind: ValueKind, name: str = "avi-distributional") -> Algorithm:
     """AVI on values of another kind: C51 on atoms (``Categorical``), QR-DQN on quantiles.
 
     r + γ Z(s', a*), with a* greedy for the mean of Z.
@@ -216,7 +223,7 @@ def speedy_q_learning(sign: Literal["sql", "printed"] = "sql") -> Algorithm:
         lags=2,
         uses_beta=True,
         first_beta=0,
-        evaluates=False,
+        accepts_momentum=False,
         values_are_returns=True,
         analysed_in_psi=True,
     )
@@ -230,16 +237,16 @@ def gap_increasing(
 ) -> Algorithm:
     """r + γ mψ(s') + α (ψ(s, a) − mψ(s)), where q holds ψ: the form of DPP, CVI and AL."""
 
-    def bootstrap(next_values: Values) -> Array:
+    def bootstrap(next_values: StateView) -> Array:
         return soft(next_values.value)
 
-    def backup(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
+    def backup(values: StateView, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
         del beta
         psi = values.value
         return alpha * entry(psi, a) + r + discount * v - alpha * soft(psi)
 
     targets = MappingProxyType({"q": Target(bootstrap, backup)})
-    return Algorithm(name, targets, evaluates=False, **traits)
+    return Algorithm(name, targets, accepts_momentum=False, **traits)
 
 
 @door
@@ -276,11 +283,11 @@ def munchausen(alpha: float = 0.9, tau: float = 0.03, floor: float = -1.0) -> Al
     if not floor <= 0:
         raise UserError(f"floor: {floor!r}, expected a number of at most 0")
 
-    def bootstrap(next_values: Values) -> Array:
+    def bootstrap(next_values: StateView) -> Array:
         log_pi = scaled_log_policy(next_values.preference, tau)
-        return under(soft_policy(next_values.preference, tau), next_values.value - log_pi)
+        return expected_under(soft_policy(next_values.preference, tau), next_values.value - log_pi)
 
-    def backup(values: Values, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
+    def backup(values: StateView, a: Real, r: Real, discount: Real, v: Any, beta: Real) -> Array:
         log_pi = entry(scaled_log_policy(values.preference, tau), a)
         clipped = library(log_pi).clip(log_pi, floor, 0.0)
         return evaluation(values, a, r + alpha * clipped, discount, v, beta)

@@ -29,7 +29,7 @@ from momentum_rl.plumbing.reading import checked
 Loss = Callable[[Array], Array]  # of an error, elementwise
 
 
-class Value(Protocol):
+class ValueKind(Protocol):
     """A kind of value; see the module's text."""
 
     affine: ClassVar[bool]
@@ -218,18 +218,18 @@ NUMBER = Number()
 KINDS: dict[str, type[Any]] = {"number": Number, "categorical": Categorical, "quantile": Quantile}
 
 
-def described(value: Any) -> dict[str, Any]:
+def to_json(value: Any) -> dict[str, Any]:
     """A kind of value as data of JSON's types.
 
-    >>> kind_of(described(Categorical(-10.0, 10.0))) == Categorical(-10.0, 10.0, 51)
+    >>> from_json(to_json(Categorical(-10.0, 10.0))) == Categorical(-10.0, 10.0, 51)
     True
     """
     name = next(name for name, kind in KINDS.items() if isinstance(value, kind))
     return {"kind": name, **asdict(value)}
 
 
-def kind_of(data: dict[str, Any], name: str = "value") -> Any:
-    """The inverse of ``described``, whatever the data are."""
+def from_json(data: dict[str, Any], name: str = "value") -> Any:
+    """The inverse of ``to_json``, whatever the data are."""
     kind = KINDS.get(str(data.get("kind")))
     if kind is None:
         raise UserError(f"{name}: {data.get('kind')!r}, expected one of {', '.join(KINDS)}")

@@ -7,7 +7,7 @@ registered as a pytree; the modules themselves need it only for large problems.
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from momentum_rl.plumbing.modules import named
+from momentum_rl.plumbing.modules import lazy_attributes
 
 if TYPE_CHECKING:
     from momentum_rl.mdp.episodes import finite_horizon as finite_horizon
@@ -33,7 +33,7 @@ _HOMES = {
 }
 
 __all__ = [name for names in _HOMES.values() for name in names]
-_named, __dir__ = named(__name__, _HOMES)
+_named, __dir__ = lazy_attributes(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:

@@ -75,7 +75,7 @@ def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: Method = 
     )
 
 
-def certain(answer: Optimum) -> Optimum:
+def require_converged(answer: Optimum) -> Optimum:
     """The answer, for those who build on it: raises unless it is as near as float64 can prove."""
     if not np.all(answer.converged):
         bound = float(np.max(answer.bound))

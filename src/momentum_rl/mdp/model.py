@@ -131,7 +131,7 @@ class FiniteMDP:
         """One MDP of a batch, or some of them."""
         if self.batch is None:
             raise UserError("this MDP has no batch axis, there is nothing to index")
-        return trusted(*(leaf[index] for leaf in leaves(self)), missed=self.missed)
+        return unchecked(*(leaf[index] for leaf in leaves(self)), missed=self.missed)
 
     def __iter__(self) -> Iterator[FiniteMDP]:
         """The MDPs of a batch."""
@@ -147,7 +147,7 @@ class FiniteMDP:
         """The batch of this one MDP, for functions that take batches."""
         if self.batch is not None:
             return self
-        return trusted(*(leaf[None] for leaf in leaves(self.padded())), missed=self.missed)
+        return unchecked(*(leaf[None] for leaf in leaves(self.padded())), missed=self.missed)
 
     def __repr__(self) -> str:
         many = "" if self.batch is None else f"{self.batch} × "
@@ -177,7 +177,7 @@ class FiniteMDP:
             array[...] = missing
             array[self.owners(), self.choices] = own
         fields = *(frozen(array, array.dtype) for array in arrays), self.discount
-        return trusted(*fields, names=(self.state_names, self.action_names), missed=self.missed)
+        return unchecked(*fields, names=(self.state_names, self.action_names), missed=self.missed)
 
     def owners(self) -> np.ndarray:
         """The state of every pair of the ragged layout, [L]."""
@@ -321,7 +321,7 @@ def adopted(
     fields: Any = validated(*arrays, **layout)
     del arrays, layout
     arrays = tuple(frozen(array, dtype) for array, dtype in zip(fields, _DTYPES))
-    return trusted(*arrays, names=(state_names, action_names), missed=fields.missed)
+    return unchecked(*arrays, names=(state_names, action_names), missed=fields.missed)
 
 
 def leaves(mdp: FiniteMDP) -> tuple[Any, ...]:
@@ -329,7 +329,7 @@ def leaves(mdp: FiniteMDP) -> tuple[Any, ...]:
     return tuple(getattr(mdp, name) for name in (_NAMED if mdp.ragged else FIELDS))
 
 
-def trusted(*fields: Any, names: Any = (None, None), missed: float = 0.0) -> FiniteMDP:
+def unchecked(*fields: Any, names: Any = (None, None), missed: float = 0.0) -> FiniteMDP:
     """Without validation or copies: for leaves that are tracers or come from a valid MDP."""
     mdp = object.__new__(FiniteMDP)
     _set(mdp, *fields)

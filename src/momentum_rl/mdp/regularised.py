@@ -17,10 +17,10 @@ from jax import Array
 from momentum_rl.core.soft import Real, soft_maximum, soft_policy
 from momentum_rl.errors import check_not_negative
 from momentum_rl.mdp.certificates import Aim, Bracket, aim, bracket, rounding, sweeps_needed
-from momentum_rl.mdp.exact import Optimum, bounded_policy_value, certain, optimum
+from momentum_rl.mdp.exact import Optimum, bounded_policy_value, optimum, require_converged
 from momentum_rl.mdp.expectation import expectation
 from momentum_rl.mdp.methods import DIRECT, largest_reward
-from momentum_rl.mdp.model import FiniteMDP, leaves, trusted
+from momentum_rl.mdp.model import FiniteMDP, leaves, unchecked
 from momentum_rl.mdp.operators import DeviceMDP, on_device, reward_size, table_jit
 from momentum_rl.mdp.sweeps import backup, optimal_bracket
 
@@ -89,7 +89,7 @@ def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None =
 
 def certain_optimum(mdp: FiniteMDP, tau: float = 0.0) -> Optimum:
     """q^τ_*, as near as float64 can prove; raises otherwise."""
-    return certain(regularised_optimum(mdp, tau))
+    return require_converged(regularised_optimum(mdp, tau))
 
 
 def _newton(mdp: FiniteMDP, tau: float) -> np.ndarray:
@@ -153,7 +153,7 @@ def following(mdp: FiniteMDP, policy: np.ndarray, tau: float = 0.0) -> FiniteMDP
         rewards[:, None],
         float(mdp.discount),
     )
-    return trusted(*leaves(chain), missed=chain.missed + mdp.missed)
+    return unchecked(*leaves(chain), missed=chain.missed + mdp.missed)
 
 
 def stochastic_policy_value(

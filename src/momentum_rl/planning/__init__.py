@@ -5,7 +5,7 @@ Names are imported when they are first used, so that the commands' help needs no
 
 from typing import TYPE_CHECKING
 
-from momentum_rl.plumbing.modules import named
+from momentum_rl.plumbing.modules import lazy_attributes
 
 if TYPE_CHECKING:
     from momentum_rl.mdp.solutions import TOLERANCE as TOLERANCE
@@ -14,18 +14,18 @@ if TYPE_CHECKING:
     from momentum_rl.mdp.solutions import policy_value as policy_value
     from momentum_rl.mdp.solutions import rounding_floor as rounding_floor
     from momentum_rl.planning.comparison import Comparison as Comparison
-    from momentum_rl.planning.comparison import compare as compare
+    from momentum_rl.planning.comparison import compare_schemes as compare_schemes
     from momentum_rl.planning.engine import Scheme as Scheme
     from momentum_rl.planning.schemes import scheme as scheme
     from momentum_rl.planning.solver import solve as solve
 
 _HOMES = {
     "..mdp.solutions": ("TOLERANCE", "PolicyValue", "Solution", "policy_value", "rounding_floor"),
-    ".comparison": ("Comparison", "compare"),
+    ".comparison": ("Comparison", "compare_schemes"),
     ".engine": ("Scheme",),
     ".schemes": ("scheme",),
     ".solver": ("solve",),
 }
 
 __all__ = [name for names in _HOMES.values() for name in names]
-__getattr__, __dir__ = named(__name__, _HOMES)
+__getattr__, __dir__ = lazy_attributes(__name__, _HOMES)

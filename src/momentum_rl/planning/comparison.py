@@ -43,7 +43,7 @@ class Comparison(NamedTuple):
 
 
 @door
-def compare(
+def compare_schemes(
     mdps: FiniteMDP,
     schemes: Sequence[str | Algorithm | Options] = ("avi", "movi", "sql", "dpp"),
     *,
@@ -68,7 +68,7 @@ def compare(
       progress: whether to draw a bar on a terminal.
 
     >>> import momentum_rl
-    >>> result = compare(momentum_rl.garnet(count=3), iterations=50)
+    >>> result = compare_schemes(momentum_rl.garnet(count=3), iterations=50)
     >>> result.l1.shape
     (4, 50, 3)
     """

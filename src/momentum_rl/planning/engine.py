@@ -172,8 +172,8 @@ def iterate(
 
 def state_values(algorithm: Algorithm, read: Mapping[str, Any]) -> Array:
     """The estimate of v in what targets read or see: the first number of the value's target."""
-    first = jax.tree.leaves(read[algorithm.value])[0]
-    return algorithm.kind(algorithm.value).expectation(first)
+    first = jax.tree.leaves(read[algorithm.value_table])[0]
+    return algorithm.kind(algorithm.value_table).expectation(first)
 
 
 def _held(algorithm: Algorithm, tables: Tables, read: Read, mdp: DeviceMDP, beta: Real) -> Tables:
@@ -184,7 +184,7 @@ def _held(algorithm: Algorithm, tables: Tables, read: Read, mdp: DeviceMDP, beta
     """
     if algorithm.sweeps == 1:
         return tables
-    name = algorithm.value
+    name = algorithm.value_table
 
     def with_value(q: Array) -> Tables:
         return {**tables, name: jnp.concatenate([q[None], tables[name][1:]])}

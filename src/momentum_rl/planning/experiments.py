@@ -126,9 +126,9 @@ class Compare(Garnets):
 
     def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
         """Mean and standard deviation over the MDPs, for every scheme and iteration."""
-        from momentum_rl.planning import compare
+        from momentum_rl.planning import compare_schemes
 
-        result = compare(
+        result = compare_schemes(
             self.garnets(),
             self.schemes,
             iterations=self.iterations,

@@ -42,7 +42,7 @@ def trace(
 ) -> Trace:
     """Run a scheme on a batch and keep every policy, table and error.
 
-    Memory: 2 K M S A numbers. The samples are those of `momentum_rl.compare` with the same seed.
+    Memory: 2 K M S A numbers. The samples are those of `compare_schemes` with the same seed.
     """
     members = require_batch(mdps)
     mdps.require_all_actions()
@@ -74,11 +74,11 @@ def _trace(
     def iteration(tables: Any, k: Array) -> Any:
         used = policy(algorithm, tables)
         tables, error = sampled_iteration(scheme, tables, mdps, k, samples)
-        return tables, (used, tables[algorithm.value][0], error)
+        return tables, (used, tables[algorithm.value_table][0], error)
 
     last, (policies, q, errors) = jax.lax.scan(iteration, first, jnp.arange(1, iterations + 1))
     policies = jnp.concatenate([policies, policy(algorithm, last)[None]])
-    return policies, jnp.concatenate([first[algorithm.value][:1], q]), errors
+    return policies, jnp.concatenate([first[algorithm.value_table][:1], q]), errors
 
 
 def sampled_iteration(
@@ -87,7 +87,7 @@ def sampled_iteration(
     """Iteration k on samples: the tables after it, and its error ε_k, [N, A]."""
     algorithm, beta = scheme.algorithm, scheme.rate(k)
     made, exact = (update(algorithm, tables, mdps.read(k, m), mdps.mdp, beta) for m in (samples, 0))
-    error = made.new[algorithm.value] - exact.new[algorithm.value]
+    error = made.new[algorithm.value_table] - exact.new[algorithm.value_table]
     return made.tables, error / (1 - beta) if algorithm.analysed_in_psi else error
 
 

@@ -58,7 +58,7 @@ def import_trusted(module: str, trust: Collection[str], what: str) -> ModuleType
             sys.path.remove(here)
 
 
-class Late:
+class LazyModule:
     """A module that is imported when something in it is first used."""
 
     def __init__(self, name: str) -> None:
@@ -68,7 +68,7 @@ class Late:
         return getattr(import_module(self._name), attribute)
 
 
-def named(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Any, Any]:
+def lazy_attributes(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Any, Any]:
     """A package's ``__getattr__`` and ``__dir__``: names are imported when they are first used.
 
     ``homes`` lists the names of each module, which is named as in a relative import.

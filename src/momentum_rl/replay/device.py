@@ -14,7 +14,7 @@ from jax import Array
 
 from momentum_rl.replay.windows import Windows, begun, longer
 from momentum_rl.spaces import NUMBERED, ActionFormat, ObservationSpace
-from momentum_rl.transitions import ONE_STEP, Horizon, Transition
+from momentum_rl.transitions import ONE_STEP, NStep, Transition
 
 
 def bytes_per_transition(space: ObservationSpace, action: ActionFormat = NUMBERED) -> int:
@@ -90,7 +90,7 @@ def sample(
     added: Array,
     bits: Array,
     space: ObservationSpace,
-    horizon: Horizon = ONE_STEP,
+    horizon: NStep = ONE_STEP,
 ) -> Transition:
     """One transition for each random uint32, by ``UniformReplay.sample``'s rule.
 
@@ -125,7 +125,7 @@ def sample(
     )
 
 
-def _windows(ring: Transition, slots: Array, horizon: Horizon) -> Windows:
+def _windows(ring: Transition, slots: Array, horizon: NStep) -> Windows:
     """The windows that begin in these slots."""
     discount, reward = ring.discount, ring.reward
 

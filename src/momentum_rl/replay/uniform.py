@@ -9,7 +9,7 @@ import numpy as np
 from momentum_rl.replay.ring import Damaged, Ring, bytes_per_record, require_space
 from momentum_rl.replay.windows import windows_of
 from momentum_rl.spaces import NUMBERED, ActionFormat, ObservationSpace
-from momentum_rl.transitions import ONE_STEP, Horizon, Transition
+from momentum_rl.transitions import ONE_STEP, NStep, Transition
 
 FILE = "transitions.bin"
 
@@ -46,7 +46,7 @@ class UniformReplay:
         space: ObservationSpace,
         *,
         slack: int = 0,
-        horizon: Horizon = ONE_STEP,
+        horizon: NStep = ONE_STEP,
         action: ActionFormat = NUMBERED,
         directory: Path | None = None,
         new: bool = True,

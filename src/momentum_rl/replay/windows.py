@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 
 from momentum_rl.core.arrays import AnyArray
-from momentum_rl.transitions import Horizon
+from momentum_rl.transitions import NStep
 
 
 class Windows(NamedTuple, Generic[AnyArray]):
@@ -31,7 +31,7 @@ class Windows(NamedTuple, Generic[AnyArray]):
 
 
 def begun(
-    xp: Any, slots: AnyArray, reward: AnyArray, discount: AnyArray, horizon: Horizon
+    xp: Any, slots: AnyArray, reward: AnyArray, discount: AnyArray, horizon: NStep
 ) -> Windows[AnyArray]:
     """Windows of one transition each; ``reward`` and ``discount`` are the ring's, [size].
 
@@ -46,7 +46,7 @@ def longer(
     step: AnyArray,
     reward: AnyArray,
     discount: AnyArray,
-    horizon: Horizon,
+    horizon: NStep,
 ) -> Windows[AnyArray]:
     """The windows with one transition more, ``step`` slots on; those with step 0 as they are."""
     last = (windows.last + step) % len(reward)
@@ -59,7 +59,7 @@ def longer(
 
 
 def windows_of(
-    slots: np.ndarray, links: np.ndarray, reward: np.ndarray, discount: np.ndarray, horizon: Horizon
+    slots: np.ndarray, links: np.ndarray, reward: np.ndarray, discount: np.ndarray, horizon: NStep
 ) -> Windows[np.ndarray]:
     """The windows that begin in these slots.
 
@@ -75,6 +75,6 @@ def windows_of(
     return windows
 
 
-def _clipped(xp: Any, reward: AnyArray, horizon: Horizon) -> AnyArray:
+def _clipped(xp: Any, reward: AnyArray, horizon: NStep) -> AnyArray:
     clip = horizon.reward_clip
     return reward if clip is None else xp.clip(reward, -clip, clip)

@@ -7,11 +7,11 @@ a figure is drawn, and nothing at all before a name is used: the help needs none
 
 from typing import TYPE_CHECKING
 
-from momentum_rl.plumbing.modules import named
+from momentum_rl.plumbing.modules import lazy_attributes
 
 if TYPE_CHECKING:
     from momentum_rl.report.page import draw as draw
     from momentum_rl.report.page import write_report as write_report
 
 __all__ = ["draw", "write_report"]
-__getattr__, __dir__ = named(__name__, {".page": __all__})
+__getattr__, __dir__ = lazy_attributes(__name__, {".page": __all__})

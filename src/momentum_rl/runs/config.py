@@ -20,11 +20,11 @@ from momentum_rl.core.schedules import Epsilon, Schedule
 from momentum_rl.errors import UserError, check_fields, check_fraction, check_positive, of_type
 from momentum_rl.plumbing.reading import checked, of_format
 from momentum_rl.runs.presets import chosen_fields, preset_options
-from momentum_rl.transitions import ONE_STEP, Horizon
+from momentum_rl.transitions import ONE_STEP, NStep
 
 FORMAT = 3
 
-Owner = Literal["run", "algorithm", "preset", "learning", "evaluation", "files"]
+FieldRole = Literal["run", "algorithm", "preset", "learning", "evaluation", "files"]
 """What a field of a config belongs to.
 
 run: which one it is; algorithm: shared with no other; preset: the name of where defaults came from;
@@ -33,7 +33,9 @@ that is learned; files: how often something is written, which changes no result.
 """
 
 
-def _setting(default: Any = MISSING, *, of: Owner = "learning", least: int | None = None) -> Any:
+def _setting(
+    default: Any = MISSING, *, of: FieldRole = "learning", least: int | None = None
+) -> Any:
     """A field of this owner; an integer of at least ``least``, if that is given."""
     return field(default=default, metadata={"of": of, "least": least})
 
@@ -95,12 +97,12 @@ class Config:
     """ε from then on (paper: 0.01)."""
     evaluation_epsilon: float = _setting(0.001, of="evaluation")
     """ε in evaluation (Dopamine: 0.001)."""
-    evaluation_episodes: int = _setting(10, of="evaluation", least=0)
+    final_episodes: int = _setting(10, of="evaluation", least=0)
     """Episodes of the evaluation at the end of the run; 0 for none."""
     evaluate_every: int = _setting(0, of="evaluation", least=0)
     """Agent steps between two evaluations during the run, at the ends of iterations, with the same
     ε; 0 for none. Training is the same with and without them."""
-    evaluate_episodes: int = _setting(20, of="evaluation", least=1)
+    periodic_episodes: int = _setting(20, of="evaluation", least=1)
     """Episodes of each of these."""
     average: int = _setting(0, of="evaluation", least=0)
     """M: evaluations are played twice more, by the mean of the values of the last M copies of the
@@ -189,11 +191,11 @@ class Config:
         return Config(**{**kept, **own})  # what is not given is that preset's
 
     @property
-    def horizon(self) -> Horizon:
+    def horizon(self) -> NStep:
         """The horizon of the transitions that are learned from."""
         if self.n_step == 1:
             return ONE_STEP
-        return Horizon(self.n_step, self.num_envs, self.reward_clip)
+        return NStep(self.n_step, self.num_envs, self.reward_clip)
 
     @property
     def stored(self) -> int:
@@ -247,7 +249,7 @@ class Config:
     @property
     def identity(self) -> str:
         """A digest of what makes a run this one, however long and however often it is saved."""
-        of = {name: value for name, value in flat(self).items() if OWNERS.get(name) != "files"}
+        of = {name: value for name, value in flat(self).items() if FIELD_ROLES.get(name) != "files"}
         of |= {"steps": None, "kappa": None}  # κ may follow from the length
         return hashlib.sha256(json.dumps(of, sort_keys=True, allow_nan=False).encode()).hexdigest()
 
@@ -257,7 +259,7 @@ class Config:
         return self.options.beta_of(self.steps)
 
     @property
-    def epsilon_of(self) -> Schedule:
+    def epsilon_schedule(self) -> Schedule:
         """ε as a function of the agent step."""
         return Epsilon(self.epsilon_warmup, self.epsilon_decay, self.epsilon_final)
 
@@ -314,14 +316,14 @@ class Config:
 _DEFAULTS = {own.name: own.default for own in fields(Config) if own.default is not MISSING}
 """What a file that leaves a field out means: a preset's values are all written down."""
 
-OWNERS: Mapping[str, Owner] = {
+FIELD_ROLES: Mapping[str, FieldRole] = {
     own.name: own.metadata.get("of", "learning") for own in fields(Config)
 }
 """The owner of each field."""
-FIELDS = frozenset(OWNERS)
+FIELDS = frozenset(FIELD_ROLES)
 RESERVED = FIELDS | {"out", "seeds", "trust"}
 """Names that no algorithm's option may have: those of the config, and of the command's own."""
-SHARED = tuple(name for name, owner in OWNERS.items() if owner == "learning")
+SHARED = tuple(name for name, owner in FIELD_ROLES.items() if owner == "learning")
 """The fields that an algorithm and its baseline have in common."""
 
 
@@ -372,7 +374,7 @@ def changes(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
     return {
         name: (before.get(name), after.get(name))
         for name in {**before, **after}
-        if OWNERS.get(name) != "files" and before.get(name) != after.get(name)
+        if FIELD_ROLES.get(name) != "files" and before.get(name) != after.get(name)
     }
 
 

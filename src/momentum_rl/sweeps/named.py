@@ -73,7 +73,7 @@ _SHORT_ATARI: dict[str, dict[str, Any]] = {
         "sync_period": 100,
         "epsilon_warmup": 100,
         "epsilon_decay": 300,
-        "evaluation_episodes": 1,
+        "final_episodes": 1,
     },
 }
 
@@ -96,7 +96,7 @@ _SHORT_MINATAR: dict[str, dict[str, Any]] = {
         "sync_period": 100,
         "epsilon_warmup": 200,
         "epsilon_decay": 1_000,
-        "evaluation_episodes": 2,
+        "final_episodes": 2,
     },
 }
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from momentum_rl.agents.agent import Agent
 from momentum_rl.agents.method import Greedy, Networks
-from momentum_rl.core.values import Value
+from momentum_rl.core.values import ValueKind
 from momentum_rl.errors import UserError
 from momentum_rl.plumbing.trees import arrays_of, tree_of
 from momentum_rl.runs.config import Config
@@ -30,7 +30,7 @@ class GreedyInTheMean:
     """The policy that is greedy for the mean of several networks' expected values."""
 
     names: tuple[str, ...]
-    kind: Value
+    kind: ValueKind
 
     def __call__(self, networks: Networks, observations: jax.Array, key: Any) -> jax.Array:
         """The actions of observations [n, ...]; nothing in them is random."""

@@ -205,7 +205,7 @@ class _Runs:
         if directory is not None:
             directory.save(agent)
         evaluation = None
-        if self._configs[i].evaluation_episodes and self._built.make_environment is not None:
+        if self._configs[i].final_episodes and self._built.make_environment is not None:
             evaluation = self._evaluation(i, agent)
             if directory is not None:
                 directory.write_json(EVALUATION, evaluation.to_json())
@@ -247,7 +247,7 @@ def evaluate_config(
     values_are_returns: bool = False,
 ) -> Evaluation:
     """The evaluation at the end of a run, or during it, at a step; the bias if it means one."""
-    episodes = config.evaluation_episodes if at is None else config.evaluate_episodes
+    episodes = config.final_episodes if at is None else config.periodic_episodes
 
     def look(done: int) -> None:
         if (signal := stop()) is not None and done < episodes:

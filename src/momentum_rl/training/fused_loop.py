@@ -284,7 +284,7 @@ class FusedLoop:
     def _take(self, count: int) -> None:
         """One chunk of vector steps, for every seed."""
         numbers = self.vector_steps + np.arange(self._size, dtype=np.int64)
-        epsilon = limits(self.config.epsilon_of(numbers * self.config.num_envs))
+        epsilon = limits(self.config.epsilon_schedule(numbers * self.config.num_envs))
         counters = map(np.int32, (self.vector_steps, count, self.config.steps))
         arguments = (epsilon, *counters)
         records = []

@@ -35,7 +35,7 @@ from momentum_rl.training.draws import (
     env_seeds,
     key_of,
 )
-from momentum_rl.transitions import Horizon, Transition
+from momentum_rl.transitions import NStep, Transition
 
 
 class FusedState(NamedTuple):
@@ -125,7 +125,7 @@ def make_sample(
 
 @shared
 def _compiled_sample(
-    horizon: Horizon, environment: JaxEnvironment
+    horizon: NStep, environment: JaxEnvironment
 ) -> Callable[[Transition, Any, Any], Transition]:
     space = environment.spaces.observation
     return jax.jit(lambda ring, added, words: device.sample(ring, added, words, space, horizon))
@@ -137,7 +137,7 @@ class ChunkConfig(NamedTuple):
     num_envs: int
     replay_capacity: int
     learns_after: int
-    horizon: Horizon
+    horizon: NStep
     update_period: int
     sync_period: int
     batch_size: int

@@ -58,7 +58,7 @@ class HostLoop:
         self.step = self.vector_steps = self.updates = self.syncs = 0
         self._minibatches = learner.minibatches
         self._inspection = Inspection(config, learner)
-        self._epsilon = config.epsilon_of
+        self._epsilon = config.epsilon_schedule
         self._acting = Draws(
             key_of(config.seed, ACTING), (environment.num_envs, words_of(environment.spaces))
         )

@@ -92,7 +92,7 @@ def metrics_row(
             **means,
             **health,
             **({} if beta is None else {"beta": float(beta(step))}),
-            "epsilon": float(config.epsilon_of(step)),
+            "epsilon": float(config.epsilon_schedule(step)),
             **counts,
         }
     )

@@ -40,7 +40,7 @@ def _kind(configs: Sequence[Config], score: Score) -> str:
     evaluated = [config for config in configs if config.evaluate_every]
     epsilons = ", ".join(f"{e:g}" for e in sorted({c.evaluation_epsilon for c in evaluated}))
     return (
-        f"greedy scores (mean raw score of {span([c.evaluate_episodes for c in evaluated])} "
+        f"greedy scores (mean raw score of {span([c.periodic_episodes for c in evaluated])} "
         f"episodes with ε = {epsilons}, every "
         f"{span([c.evaluate_every for c in evaluated])} steps)"
     )
