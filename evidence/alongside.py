@@ -23,14 +23,14 @@ import jax.numpy as jnp
 import numpy as np
 from collect import commit_of
 from flax.traverse_util import flatten_dict, unflatten_dict
-from movi.agents.exploration import Limits, limits
-from movi.envs.gymnax_env import make_gymnax
-from movi.envs.jax_env import env_keys, reset_all, step_all, step_keys
-from movi.runs.matrix import read_sweep_file
-from movi.training.build import configured_learner
-from movi.training.draws import env_seeds
-from movi.training.fused_step import ChunkConfig, _Chunk, keys_of, make_init
-from movi.versions import of_training
+from momentum_rl.agents.exploration import Limits, limits
+from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.envs.jax_env import env_keys, reset_all, step_all, step_keys
+from momentum_rl.runs.matrix import read_sweep_file
+from momentum_rl.training.build import configured_learner
+from momentum_rl.training.draws import env_seeds
+from momentum_rl.training.fused_step import ChunkConfig, _Chunk, keys_of, make_init
+from momentum_rl.plumbing.versions import of_training
 
 MATRIX = Path(__file__).parent / "1-momentum.toml"
 LENGTH = 1_000

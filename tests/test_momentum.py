@@ -273,7 +273,7 @@ def test_where_it_does_not_apply_a_line_says_why(make, says):
 
 def test_a_value_of_another_name_is_the_same_algorithm():
     """Which table holds the value is declared: nothing has to be called q."""
-    named = Algorithm("avi-in-u", {"u": AVI.targets["q"]}, preference="u", value="u")
+    named = Algorithm("avi-in-u", {"u": AVI.targets["q"]}, preference="u", value_table="u")
     mdp = momentum_rl.garnet(8, 3, 3, seed=1)
     np.testing.assert_array_equal(momentum_rl.solve(mdp, named).q, momentum_rl.solve(mdp, AVI).q)
     for tables, others in zip(

@@ -43,7 +43,7 @@ def test_the_badges_are_true():
     said = [f"version {momentum_rl.__version__}", f"Python {' | '.join(pythons)}", "Linux"]
     assert line.strip("`").split("` `") == [*said, project["license"], "typed"]
     assert {"Linux", "Typed"} <= set(kinds)
-    assert (ROOT / "src" / "movi" / "py.typed").exists()
+    assert (ROOT / "src" / "momentum_rl" / "py.typed").exists()
 
 
 def test_the_readme_is_short():

@@ -43,7 +43,7 @@ def test_an_sdist_and_a_wheel_are_built_with_the_package_its_assets_and_nothing_
         "movi",
         f"momentum_rl-{version}.dist-info",
     }
-    own = ROOT / "src" / "movi"
+    own = ROOT / "src" / "momentum_rl"
     source = {f"movi/{f.relative_to(own)}" for f in own.rglob("*") if f.is_file()}
     assert {name for name in source if "__pycache__" not in name} == {
         name for name in names if name.startswith("movi/")

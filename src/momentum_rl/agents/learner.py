@@ -341,8 +341,7 @@ def comparable(one: str, other: str) -> bool:
 def _source() -> str:
     """A digest of what this package traces: its agents, and what algorithms are made of."""
     digest, package = hashlib.sha256(), Path(__file__).parents[1]
-    names = ("algorithm.py", "schedules.py", "soft.py", "targets.py", "values.py")
-    for file in sorted([*package.glob("agents/*.py"), *(package / name for name in names)]):
+    for file in sorted([*package.glob("agents/*.py"), *package.glob("core/*.py")]):
         digest.update(file.read_bytes())
     return digest.hexdigest()[:16]
 
