@@ -38,17 +38,17 @@ $(READY): pyproject.toml constraints.txt constraints-docs.txt
 	@touch $(READY)
 
 reproduce: $(READY)
-	$(BIN)/movi garnets compare --out $(RESULTS)
-	$(BIN)/movi garnets assumption --further 3200 --out $(RESULTS)
-	$(BIN)/movi garnets bounds --out $(RESULTS)
+	$(BIN)/python -m paper compare --out $(RESULTS)
+	$(BIN)/python -m paper assumption --further 3200 --out $(RESULTS)
+	$(BIN)/python -m paper bounds --out $(RESULTS)
 	$(BIN)/movi sweep examples/cartpole.toml --out $(RESULTS)/deep
 	$(BIN)/movi report $(RESULTS)
 
 # REFERENCE=FILE lays published curves over (docs/report.md).
 evidence: $(READY)
-	$(BIN)/python evidence/zoo.py
-	$(BIN)/python evidence/publish.py
-	$(BIN)/movi report evidence --out $(RESULTS)/evidence/report.html --format svg csv $(addprefix --reference ,$(REFERENCE))
+	$(BIN)/python -m paper.evidence.zoo
+	$(BIN)/python -m paper.evidence.publish
+	$(BIN)/movi report paper/evidence --out $(RESULTS)/evidence/report.html --format svg csv $(addprefix --reference ,$(REFERENCE))
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -369,10 +369,6 @@ OPTIONS = {
     "mdp pendulum": "size discount seed",
     "mdp epidemic": "size infection recovery price measures",
     "simulate": "episodes start seed discount minimise",
-    "garnets compare": "mdps states iterations samples schemes discount seed",
-    "garnets assumption": "mdps iterations lengths restarts seed branching",
-    "garnets bounds": "mdps iterations delta constant-betas discount",
-    "garnets family": "mdps iterations lambdas taus discount states",
     "train": "env steps preset gamma beta hidden seeds num-envs loss seed",
     "resume": "steps checkpoint-every trust",
     "evaluate": "episodes epsilon seed num-envs best trust",
@@ -393,10 +389,6 @@ BASES = {
         for name in ["maze", "inventory", "queue", "replacement", "forest", "pendulum", "epidemic"]
     },
     "simulate": ["g.npz", "s.npz", "--episodes", "20"],
-    "garnets compare": ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", "out"],
-    "garnets assumption": ["--mdps", "1", "--states", "5", "--restarts", "2", "--out", "out"],
-    "garnets bounds": ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", "out"],
-    "garnets family": ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", "out"],
     "train": [
         "dqn",
         "--env",

@@ -147,7 +147,6 @@ def test_garnet_writes_the_mdp_of_its_seed(call, tmp_path):
     [
         (["bogus"], "command: 'bogus'"),
         ([], "command: 'nothing'"),
-        (["garnets", "bogus"], "expected one of garnets compare"),
         (["solve"], "FILE"),
         (["solve", "missing.npz"], "missing.npz: No such file"),
         (["solve", "x", "--scheme", "foo"], "'foo'"),
@@ -157,13 +156,6 @@ def test_garnet_writes_the_mdp_of_its_seed(call, tmp_path):
         (["garnet", "--branching", "9", "--states", "3", "--out", "g.npz"], "branching: 9"),
         (["garnet", "--discount", "1", "--out", "g.npz"], "discount: 1.0"),
         (["garnet", "--seed", "-1", "--out", "g.npz"], "seed: -1"),
-        (["garnets", "compare", "--mdps", "0", "--out", "new"], "count: 0"),
-        (["garnets", "compare", "--schemes", "foo", "--out", "new"], "scheme: 'foo'"),
-        (["garnets", "compare", "--iterations", "0", "--out", "new"], "iterations: 0"),
-        (["garnets", "assumption", "--restarts", "0", "--out", "new"], "restarts: 0"),
-        (["garnets", "assumption", "--lengths", "-1", "--out", "new"], "lengths: (-1,)"),
-        (["garnets", "bounds", "--delta", "2", "--out", "new"], "delta: 2.0"),
-        (["garnets", "bounds", "--constant-betas", "1", "--out", "new"], "beta: 1.0"),
         (["report", "nowhere"], "nowhere"),
     ],
 )
@@ -186,13 +178,6 @@ def test_a_mistake_ends_a_process_of_its_own_in_the_same_way(tmp_path, monkeypat
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "movi: missing.npz: No such file or directory\n"
     assert list(tmp_path.iterdir()) == []
-
-
-def test_a_directory_that_cannot_be_written_is_refused_before_the_work(call, tmp_path):
-    (tmp_path / "file").write_text("")
-    done = call("garnets", "compare", "--out", tmp_path / "file" / "in")
-    assert done.returncode == 2
-    assert "is a file, expected a directory" in done.stderr
 
 
 def test_help_lists_every_command_with_its_purpose():
@@ -218,29 +203,3 @@ def test_help_documents_every_option(call, words):
 
 def test_the_version_is_the_packages():
     assert process("--version").stdout == f"movi {momentum_rl.__version__}\n"
-
-
-def test_a_small_comparison_ends_in_a_page(call, tmp_path):
-    out = tmp_path / "results"
-    done = process("garnets", "compare", "--mdps", 4, "--iterations", 120, "--out", out)
-    assert done.returncode == 0, done.stderr
-    assert "Confirmed: " in done.stdout
-    for form in ("pdf", "png", "svg"):
-        assert (out / "figures" / f"schemes_mean.{form}").stat().st_size > 1000
-    done = call("report", out)
-    assert done.returncode == 0, done.stderr
-    assert "<svg" in (out / "report.html").read_text()
-
-
-def test_without_the_extra_report_figures_are_left_out_and_that_is_said_first(
-    tmp_path, monkeypatch, capsys
-):
-    from momentum_rl.report.drawing import figure
-
-    monkeypatch.setattr(figure, "find_spec", lambda name: None)
-    words = ["--mdps", "1", "--states", "5", "--iterations", "3", "--out", str(tmp_path)]
-    assert main(["garnets", "bounds", *words]) == 0
-    first, *_, last = capsys.readouterr().out.splitlines()
-    assert first.startswith("figures      left out: report needs the extra `report`: pip install")
-    assert last == f"written      {tmp_path / 'bounds.csv'}"
-    assert not (tmp_path / "figures").exists()

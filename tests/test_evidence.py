@@ -1,11 +1,9 @@
 """What the repository says of the evidence is what its committed runs say."""
 
-import importlib.util
 import json
 import re
 import shutil
 import subprocess
-import sys
 from pathlib import Path
 
 import jax
@@ -19,26 +17,13 @@ from momentum_rl.report.statistics import compare
 from momentum_rl.runs.finding import find_runs
 from momentum_rl.runs.matrix import read_sweep_file
 from momentum_rl.runs.sweep import read_sweep
+from paper.evidence import alongside, collect, peer, publish
 from tests.test_evidence_numbers import is_share
 
 REPOSITORY = Path(__file__).parents[1]
-RUNS = REPOSITORY / "evidence" / "runs" / "1-momentum" / "runs"
+RUNS = REPOSITORY / "paper" / "evidence" / "runs" / "1-momentum" / "runs"
 TRIALS = 1_200
 STALE = "out of date: run `make evidence`"
-
-
-def _script(name):
-    """evidence/NAME.py, which is no part of the package."""
-    file = REPOSITORY / "evidence" / f"{name}.py"
-    spec = importlib.util.spec_from_file_location(name, file)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module  # for those that take something from it
-    spec.loader.exec_module(module)
-    return module
-
-
-publish, collect, alongside = _script("publish"), _script("collect"), _script("alongside")
-peer = _script("peer")
 
 
 @pytest.fixture(scope="module")
@@ -272,7 +257,7 @@ def test_the_committed_figures_are_those_of_the_committed_runs(evidence):
 
 
 def test_every_committed_run_is_in_order_and_of_the_plan(evidence):
-    found = find_runs(REPOSITORY / "evidence")
+    found = find_runs(REPOSITORY / "paper" / "evidence")
     assert found.problems == ()
     second = [run for run in found.runs if run.path.parents[3].name in SECOND]
     assert len(found.runs) - len(second) == sum(evidence.ended.values()) >= 9
@@ -284,14 +269,14 @@ def test_every_committed_run_is_in_order_and_of_the_plan(evidence):
 
 @pytest.mark.parametrize("name", SECOND)
 def test_a_matrix_of_the_second_plan_is_the_file_that_was_planned(name):
-    planned = read_sweep_file(REPOSITORY / "evidence" / f"{name}.toml")
+    planned = read_sweep_file(REPOSITORY / "paper" / "evidence" / f"{name}.toml")
     kept = read_sweep(RUNS.parents[1] / name)
     assert kept.cells == planned.cells
 
 
 def test_the_second_plan_is_older_than_its_first_run():
     git = shutil.which("git")
-    words = ["log", "--diff-filter=A", "--format=%H", "--", "evidence/PLAN-2.md"]
+    words = ["log", "--diff-filter=A", "--format=%H", "--", "*evidence/PLAN-2.md"]
     listed = git and subprocess.run([git, *words], cwd=REPOSITORY, capture_output=True, text=True)
     if not listed or not listed.stdout.strip() or (REPOSITORY / ".git" / "shallow").exists():
         pytest.skip("no clone with its history")

@@ -1,8 +1,8 @@
 """The numbers of docs/evidence.md, worked out again from the files of the committed runs alone.
 
-With json and NumPy, and by the words of evidence/PLAN.md: nothing of the report is used. Where the
-page says that runs are missing, the files must say so too, and what it has is compared all the
-same.
+With json and NumPy, and by the words of paper/evidence/PLAN.md: nothing of the report is used.
+Where the page says that runs are missing, the files must say so too, and what it has is compared
+all the same.
 """
 
 import json
@@ -15,7 +15,7 @@ import pytest
 from scipy.stats import spearmanr
 from scipy.stats import t as student
 
-EVIDENCE = Path(__file__).parents[1] / "evidence"
+EVIDENCE = Path(__file__).parents[1] / "paper" / "evidence"
 PAGE = EVIDENCE.parent / "docs" / "evidence.md"
 README = EVIDENCE.parent / "README.md"
 LIMITED = ", one protocol, its baseline diverges"

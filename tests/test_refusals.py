@@ -78,12 +78,6 @@ HUGE, BEYOND = 10**12, 99999999999999999999
     ("words", "says"),
     [
         (["garnet", "--states", 10**9], "only"),
-        (["garnets", "compare", "--mdps", 10**7, "--states", 1000], "only"),
-        (["garnets", "compare", "--mdps", 1, "--iterations", 2**31 - 1], "only"),
-        (["garnets", "compare", "--mdps", 1, "--samples", 10**9], "10**9 samples"),
-        (["garnets", "bounds", "--mdps", 1, "--iterations", 10**9], "only"),
-        (["garnets", "assumption", "--mdps", 1, "--lengths", 10**9], "l up to 1,000,000,000"),
-        (["garnets", "assumption", "--mdps", 1, "--restarts", 10**9], "only"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_what_it_takes_and_what_there_is(words, says, refused):
@@ -100,13 +94,6 @@ def test_what_does_not_fit_is_refused_with_what_it_takes_and_what_there_is(words
         ("garnet", "states"),
         ("garnet", "actions"),
         ("garnet", "branching"),
-        ("garnets compare", "mdps"),
-        ("garnets compare", "iterations"),
-        ("garnets compare", "samples"),
-        ("garnets bounds", "iterations"),
-        ("garnets assumption", "iterations"),
-        ("garnets assumption", "restarts"),
-        ("garnets assumption", "lengths"),
         ("solve g.npz", "iterations"),
         ("solve g.npz --sampled", "samples"),
         ("train dqn --env CartPole-v1", "steps"),
@@ -124,9 +111,8 @@ def test_an_integer_that_no_machine_word_holds_is_one_line(
     momentum_rl.save_mdp(momentum_rl.garnet(), tmp_path / "g.npz")
     write_agent(tmp_path / "agent.safetensors", "CartPole-v1")
     out = [] if command.startswith("evaluate") else ["--out", "new.npz"]
-    mdps = ["--mdps", 1] if "garnets" in command and option != "mdps" else []
-    line = refused(*command.split(), f"--{option}", number, *mdps, *out)
-    name = {"mdps": "count"}.get(option, option.replace("-", "_"))
+    line = refused(*command.split(), f"--{option}", number, *out)
+    name = option.replace("-", "_")
     assert line.startswith(f"{name}: {str(number)[:20]}")
 
 
@@ -137,20 +123,12 @@ def test_an_integer_that_no_machine_word_holds_is_one_line(
         ["evaluate", "agent.safetensors"],
         ["record", "agent.safetensors", "--out", "film.mp4"],
         ["garnet", "--out", "g.npz"],
-        ["garnets", "compare", "--out", "new"],
-        ["garnets", "assumption", "--out", "new"],
-        ["garnets", "bounds", "--out", "new"],
         ["train", "dqn", "--env", "CartPole-v1", "--out", "new"],
     ],
 )
 def test_a_seed_that_is_none_is_one_line(words, seed, refused, tmp_path):
     write_agent(tmp_path / "agent.safetensors", "CartPole-v1")
     assert f"seed: {seed}, expected an integer" in refused(*words, "--seed", seed)
-
-
-def test_the_largest_seed_is_one(tmp_path):
-    words = ["--mdps", "1", "--restarts", "2", "--lengths", "0", "--seed", str(2**63 - 1)]
-    assert main(["garnets", "assumption", *words, "--out", str(tmp_path / "new")]) == 0
 
 
 def test_environments_are_counted_before_they_are_made(refused, tmp_path):

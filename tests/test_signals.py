@@ -199,10 +199,6 @@ LONG = {
         }.items()
     },
     "simulate": ["g.npz", "s.npz", "--episodes", "10000000"],
-    "garnets compare": ["--out", "results"],
-    "garnets assumption": ["--iterations", "100000000", "--out", "results"],
-    "garnets bounds": ["--out", "results"],
-    "garnets family": ["--out", "results"],
     "train": ["momentum-dqn", "--env", "gymnax/CartPole-v1", "--steps", "10000000", "--out", "new"],
     "resume": ["run"],
     "evaluate": ["agent.safetensors", "--episodes", "100000"],

@@ -290,9 +290,7 @@ def test_a_link_in_a_directory_that_somebody_sent_is_replaced_and_not_followed(t
 
 
 @pytest.mark.parametrize("name", ["x" * 300, "a\0b", "x" * 5000, "y/" * 3000])
-@pytest.mark.parametrize(
-    "command", ["garnet", "solve", "compare", "train", "export", "record", "report"]
-)
+@pytest.mark.parametrize("command", ["garnet", "solve", "train", "export", "record", "report"])
 def test_a_path_that_no_file_system_takes_is_one_line(tmp_path, name, command, capsys):
     (tmp_path / "agent.safetensors").write_bytes(b"")
     momentum_rl.save_mdp(momentum_rl.garnet(), tmp_path / "g.npz")
@@ -300,7 +298,6 @@ def test_a_path_that_no_file_system_takes_is_one_line(tmp_path, name, command, c
     words = {
         "garnet": ["garnet", "--out", f"{out}.npz"],
         "solve": ["solve", str(tmp_path / "g.npz"), "--out", out],
-        "compare": ["garnets", "compare", "--out", out],
         "train": ["train", "dqn", "--env", "CartPole-v1", "--out", out],
         "export": ["export", agent, f"{out}.safetensors"],
         "record": ["record", agent, "--out", f"{out}.mp4"],

@@ -1,6 +1,5 @@
 """The trained agents in the repository play as well as their cards say."""
 
-import importlib.util
 import json
 import math
 import re
@@ -13,19 +12,12 @@ import pytest
 from momentum_rl import load
 from momentum_rl.cli import main
 from momentum_rl.envs.make import make_environment
+from paper.evidence import zoo as filling
 
 REPOSITORY = Path(__file__).parents[1]
-ZOO = REPOSITORY / "zoo"
+ZOO = REPOSITORY / "paper" / "zoo"
 CARDS = sorted(ZOO.glob("*/*/card.json"))
 FIRST = ZOO / "MinAtar-Breakout" / "dqn"
-
-
-def _script():
-    """evidence/zoo.py, which is no part of the package."""
-    spec = importlib.util.spec_from_file_location("zoo", REPOSITORY / "evidence" / "zoo.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def name_of(file):
@@ -53,7 +45,7 @@ def check_within(card, returns):
 def test_a_card_says_what_its_run_says(file):
     card = json.loads(file.read_text(encoding="utf-8"))
     env, label = name_of(file).split("/")
-    run = REPOSITORY / "evidence" / "runs"
+    run = REPOSITORY / "paper" / "evidence" / "runs"
     found = run.glob(f"*/runs/{env}/{label}/seed-0")
     (run,) = (one for one in found if '"minatar-published"' in (one / "config.json").read_text())
     played = json.loads((run / "evaluation.json").read_text())["returns"]
@@ -85,8 +77,8 @@ def test_an_agent_is_what_acts_and_nothing_else(file):
 def test_the_zoo_has_agents_and_lists_them():
     assert CARDS
     text = (ZOO / "README.md").read_text(encoding="utf-8")
-    assert _script().index(ZOO) == text, "out of date: run `python evidence/zoo.py`"
-    assert all(f"zoo/{name_of(file)} " in text for file in CARDS)
+    assert filling.index(ZOO) == text, "out of date: run `python -m paper.evidence.zoo`"
+    assert all(f"paper/zoo/{name_of(file)} " in text for file in CARDS)
 
 
 def test_an_agent_plays_as_its_card_says_in_a_few_episodes(capsys):

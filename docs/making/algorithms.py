@@ -106,7 +106,7 @@ def metrics(name: str) -> str:
 
 @cache
 def _runs() -> Sequence[Run]:
-    found = find_runs(ROOT / "evidence" / "runs").runs
+    found = find_runs(ROOT / "paper" / "evidence" / "runs").runs
     return [run for run in found if run.state != "unfinished"]
 
 
@@ -140,8 +140,8 @@ def results(name: str) -> str:
         return "The repository holds no complete run of this algorithm yet."
     return (
         "The mean return of the episodes that the final agent plays, with the standard deviation "
-        "over seeds. The runs, with their configs and every score, are in `evidence/runs`.\n\n"
-        + "\n".join(lines)
+        "over seeds. The runs, with their configs and every score, are in "
+        "`paper/evidence/runs`.\n\n" + "\n".join(lines)
     )
 
 

@@ -2,13 +2,12 @@
 
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from momentum_rl.errors import (
     Interrupted,
-    MissingExtra,
     ToleranceMissed,
     UserError,
     needing_agents,
@@ -31,10 +30,6 @@ COMMANDS = {
     "mdp pendulum": "momentum_rl.mdp.commands:Pendulum",
     "mdp epidemic": "momentum_rl.mdp.commands:Epidemic",
     "simulate": "momentum_rl.mdp.commands:Simulate",
-    "garnets compare": "momentum_rl.planning.experiments:Compare",
-    "garnets assumption": "momentum_rl.planning.experiments:Assumption",
-    "garnets bounds": "momentum_rl.planning.experiments:Bounds",
-    "garnets family": "momentum_rl.planning.experiments:Family",
     "train": "momentum_rl.training.commands:Train",
     "resume": "momentum_rl.training.commands:Resume",
     "evaluate": "momentum_rl.training.commands:Evaluate",
@@ -48,65 +43,51 @@ COMMANDS = {
 }
 
 
-def command(words: str) -> Any:
+def command(words: str, commands: Mapping[str, str] = COMMANDS) -> Any:
     """The dataclass of a command."""
-    module, _, name = COMMANDS[words].partition(":")
+    module, _, name = commands[words].partition(":")
     return getattr(import_module(module), name)
 
 
-def overview(prefix: str = "") -> str:
+def overview(
+    prefix: str = "", commands: Mapping[str, str] = COMMANDS, program: str = "movi"
+) -> str:
     """What `movi --help` prints: every command with its first line."""
-    width = max(map(len, COMMANDS))
-    lines = [f"usage: movi {prefix or 'COMMAND'} …", ""]
+    width = max(map(len, commands))
+    lines = [f"usage: {program} {prefix or 'COMMAND'} …", ""]
     if not prefix:
         lines[1:] = ["", "Momentum in Reinforcement Learning: MoVI and Momentum-DQN.", ""]
-    for words in COMMANDS:
+    for words in commands:
         if words.startswith(prefix):
-            lines.append(f"  movi {words:{width}}  {command(words).__doc__.splitlines()[0]}")
-    return "\n".join([*lines, "", "movi COMMAND --help tells all options; movi --version."])
+            first_line = command(words, commands).__doc__.splitlines()[0]
+            lines.append(f"  {program} {words:{width}}  {first_line}")
+    last = f"{program} COMMAND --help tells all options; {program} --version."
+    return "\n".join([*lines, "", last])
 
 
-def parse(arguments: Sequence[str]) -> tuple[str, Any]:
+def parse(
+    arguments: Sequence[str], commands: Mapping[str, str] = COMMANDS, program: str = "movi"
+) -> tuple[str, Any]:
     """A command's words, and the command with its options; a mistake is one line (UserError)."""
-    matches = [w for w in COMMANDS if list(arguments[: len(w.split())]) == w.split()]
+    matches = [w for w in commands if list(arguments[: len(w.split())]) == w.split()]
     if not matches:
-        groups = [w for w in COMMANDS if w.startswith(f"{arguments[0]} ")] if arguments else []
+        groups = [w for w in commands if w.startswith(f"{arguments[0]} ")] if arguments else []
         if set(arguments[len(groups) > 0 :]) & {"-h", "--help"} or (groups and len(arguments) == 1):
-            print(overview(f"{arguments[0]} " if groups else ""))
+            print(overview(f"{arguments[0]} " if groups else "", commands, program))
             sys.exit(0)
         given = " ".join(arguments[: 2 if groups else 1]) or "nothing"
-        raise UserError(f"command: {given!r}, expected one of {', '.join(groups or COMMANDS)}")
+        raise UserError(f"command: {given!r}, expected one of {', '.join(groups or commands)}")
     words = matches[0]
     rest = list(arguments[len(words.split()) :])
-    return words, with_options(command(words), rest, f"movi {words}")
+    return words, with_options(command(words, commands), rest, f"{program} {words}")
 
 
-def perform(chosen: Any) -> None:
-    """Run a command; an experiment is computed, written, drawn, and judged or described."""
-    if not hasattr(chosen, "compute"):
-        chosen.execute()
-        return
-    from momentum_rl.report import draw
-    from momentum_rl.report.drawing.figure import check_drawing
-
-    left_out = None
-    try:
-        check_drawing()
-    except MissingExtra as missing:
-        left_out = missing
-        print(f"figures      left out: {missing}")
-    path = chosen.compute(progress=True)
-    print(f"written      {path}")
-    if left_out is not None:
-        return
-    files, remarks = draw(path.parent, chosen.made_by)
-    print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
-    for said in remarks:
-        print(f"\n{said.heading}\n  {said.seen}")
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """Entry point of ``movi``; the exit status."""
+def main(
+    argv: Sequence[str] | None = None,
+    commands: Mapping[str, str] = COMMANDS,
+    program: str = "movi",
+) -> int:
+    """Entry point of ``movi``, or of another program with commands of its own; the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
     words = ""
     try:
@@ -114,9 +95,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             if arguments == ["--version"]:
                 print(f"movi {__version__}")
             else:
-                words, chosen = parse(arguments)
+                words, chosen = parse(arguments, commands, program)
                 with needing_agents(words):
-                    perform(chosen)
+                    chosen.execute()
             sys.stdout.flush()
     except UserError as error:
         return _end(str(error), 2)

@@ -21,9 +21,9 @@ from momentum_rl.planning.bounds import (
     supremum,
     theorem_1,
 )
-from momentum_rl.planning.ledger import losses_and_bounds
 from momentum_rl.planning.schemes import scheme
 from momentum_rl.planning.traces import Trace, WeightedNorms, trace, weighted_error_norms
+from paper.tables.ledger import losses_and_bounds
 from tests.oracles import dense_kernel, optimal_q, pair_kernel, policy_q, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")
@@ -558,7 +558,7 @@ def test_the_ledger_counts_the_mdps_on_which_a_bound_fails(monkeypatch):
     mdps = garnet(5, 3, 2, seed=3, count=4, discount=0.8)
     wrong = np.full((20, 4), 1e6)
     wrong[:, 2] = -1.0
-    monkeypatch.setattr("momentum_rl.planning.ledger.approximate_value_iteration", lambda *_: wrong)
+    monkeypatch.setattr("paper.tables.ledger.approximate_value_iteration", lambda *_: wrong)
     columns = losses_and_bounds(mdps, 20, seed=6)
     assert (columns["avi_bound"] > columns["avi_loss_sup"]).all()
     assert (columns["avi_bound_holds"] == 0.75).all()

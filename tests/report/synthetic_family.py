@@ -1,4 +1,4 @@
-"""Made-up results of `movi garnets family`, with the shapes of real ones."""
+"""Made-up results of `python -m paper family`, with the shapes of real ones."""
 
 import csv
 from pathlib import Path

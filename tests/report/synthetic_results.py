@@ -118,7 +118,7 @@ def write_compare(path: Path, data: Compare) -> None:
         for i, k in enumerate(data.iteration)
     ]
     header = ["scheme", "iteration", "l1_mean", "l1_std", "sup_mean", "sup_std"]
-    _write(path, header, rows, "movi garnets compare --out results")
+    _write(path, header, rows, "python -m paper compare --out results")
 
 
 def write_assumption(path: Path, data: Assumptions) -> None:
@@ -130,7 +130,7 @@ def write_assumption(path: Path, data: Assumptions) -> None:
         for i, n in enumerate(part.n)
     ]
     header = ["reading", "lowest", "j", "l", "n", "mean", "std", "settled"]
-    _write(path, header, rows, "movi garnets assumption --out results")
+    _write(path, header, rows, "python -m paper assumption --out results")
 
 
 def write_bounds(path: Path, data: Bounds) -> None:
@@ -138,7 +138,7 @@ def write_bounds(path: Path, data: Bounds) -> None:
         [int(k), *(column[i] for column in data.columns.values())]
         for i, k in enumerate(data.iteration)
     ]
-    _write(path, ["iteration", *data.columns], rows, "movi garnets bounds --out results")
+    _write(path, ["iteration", *data.columns], rows, "python -m paper bounds --out results")
 
 
 def write_all(directory: Path, iterations: int = 10_000) -> Path:

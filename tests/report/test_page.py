@@ -83,7 +83,7 @@ def test_each_figure_has_claim_seen_and_verdict_and_its_origin(page: Path) -> No
     # As assumed a bias remains: a finding, without a badge.
     assert "seems to go to zero for every l at j = 1,000, and not at j = 10, 100." in text
     assert "✗" not in text
-    for expected in ("movi garnets compare --out results", "branching", "jax", "12.3 s"):
+    for expected in ("python -m paper compare --out results", "branching", "jax", "12.3 s"):
         assert expected in text
 
 
@@ -120,7 +120,7 @@ def test_any_part_of_the_results_makes_a_page(tmp_path: Path) -> None:
     reader = _read(write_report(tmp_path, tmp_path / "report.html", formats=[]))
     text = " ".join(reader.text)
     assert "How these data were made is not recorded" in text
-    assert "movi garnets compare" in text
+    assert "python -m paper compare" in text
     assert "section-schemes" not in reader.ids
     assert "assumption.csv" in reader.links
 
@@ -148,8 +148,8 @@ def test_results_in_folders_below_are_found_each_with_its_place(tmp_path: Path) 
     assert "later/deeper/assumption.csv" in reader.links
     assert "bounds" in reader.ids
     # What is below is not said to be missing, what is nowhere is.
-    assert "run movi garnets compare" in re.sub(r"\s+", " ", text)
-    assert "run movi garnets assumption" not in re.sub(r"\s+", " ", text)
+    assert "run python -m paper compare" in re.sub(r"\s+", " ", text)
+    assert "run python -m paper assumption" not in re.sub(r"\s+", " ", text)
 
 
 def test_a_file_below_that_cannot_be_read_is_named_by_its_place(tmp_path: Path) -> None:

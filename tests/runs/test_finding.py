@@ -226,7 +226,7 @@ def test_a_sweep_that_cannot_be_read_does_not_hide_its_runs(tmp_path: Path) -> N
 
 
 def test_the_committed_evidence_is_read_run_by_run() -> None:
-    folder = Path(__file__).parents[2] / "evidence" / "runs" / "1-momentum"
+    folder = Path(__file__).parents[2] / "paper" / "evidence" / "runs" / "1-momentum"
     found = find_runs(folder)
     assert found.problems == ()
     files = sorted(folder.glob("runs/*/*/seed-*/config.json"))

@@ -94,7 +94,7 @@ def test_stepped_and_compiled_episodes_have_the_same_bias():
     class Stepped(HostedEnvironment):
         pass
 
-    agent = load(REPOSITORY / "zoo" / "MinAtar-Asterix" / "dqn" / "agent.safetensors")
+    agent = load(REPOSITORY / "paper" / "zoo" / "MinAtar-Asterix" / "dqn" / "agent.safetensors")
     played = [
         evaluate(agent, kind(make_gymnax("MinAtar/Asterix"), 2), 2, discounted=Discounted(0.99))
         for kind in (HostedEnvironment, Stepped)
@@ -233,7 +233,7 @@ def test_the_bound_is_of_the_rewards_that_are_learned_from():
 
 
 def committed(matrix, label, seed):
-    return REPOSITORY / "evidence" / "runs" / matrix / "runs" / label / f"seed-{seed}"
+    return REPOSITORY / "paper" / "evidence" / "runs" / matrix / "runs" / label / f"seed-{seed}"
 
 
 def test_values_that_ran_away_in_a_committed_run_are_warned_of():
@@ -248,7 +248,7 @@ def test_values_that_ran_away_in_a_committed_run_are_warned_of():
 
 def test_the_dead_network_of_a_committed_agent_is_warned_of():
     """Momentum-DQN on Freeway, seed 0: its hidden layer by NumPy, on what a random agent sees."""
-    file = REPOSITORY / "zoo" / "MinAtar-Freeway" / "momentum-dqn" / "agent.safetensors"
+    file = REPOSITORY / "paper" / "zoo" / "MinAtar-Freeway" / "momentum-dqn" / "agent.safetensors"
     agent = load(file)
     environment = make_environment("MinAtar/Freeway", 4)
     rng, seen = np.random.default_rng(0), [environment.reset([0, 1, 2, 3])]

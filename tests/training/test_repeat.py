@@ -18,7 +18,7 @@ from tests.test_evidence import collect
 
 REPOSITORY = Path(__file__).parents[2]
 MATRIX = "1-momentum"
-RUNS = REPOSITORY / "evidence" / "runs" / MATRIX / "runs"
+RUNS = REPOSITORY / "paper" / "evidence" / "runs" / MATRIX / "runs"
 SHORT = {
     "steps": 6_000,
     "iteration_steps": 2_000,

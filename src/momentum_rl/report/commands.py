@@ -15,8 +15,7 @@ class Report:
     """Turn a directory of results into one self-contained HTML page, and figures for papers."""
 
     directory: Positional[Annotated[Path, arg(metavar="DIR")]]
-    """What the `movi garnets …` commands wrote, and what `movi train` and `movi sweep` did anywhere
-    below it."""
+    """What `movi train` and `movi sweep` wrote anywhere below it."""
     out: Annotated[Path | None, arg(metavar="PAGE")] = None
     """The page; figures go beside it (default: DIR/report.html)."""
     reference: Annotated[tuple[Path, ...], arg(metavar="FILE …")] = ()

@@ -1,4 +1,4 @@
-"""A made-up plan with runs whose improvements are known: as evidence/ has them, but short.
+"""A made-up plan with runs whose improvements are known: as paper/evidence/ has them, but short.
 
 On either game a run of DQN with seed s has the greedy scores (1, 2, 3, 6) + s and the training
 scores (1, 1, 2, 4). What an algorithm has beyond that is its gain, added to every greedy score.

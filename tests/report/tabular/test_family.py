@@ -90,7 +90,7 @@ def test_a_table_that_was_written_is_read_and_drawn(tmp_path: Path, data: Family
     assert found.members.keys() == data.members.keys()
     for key, own in data.members.items():
         np.testing.assert_allclose(found.members[key].mean, own.mean, rtol=1e-9)
-    files, said = draw(tmp_path, "movi garnets family")
+    files, said = draw(tmp_path, "python -m paper family")
     names = {file.stem for file in files}
     assert names == {"family_lambda", "family_beta", "family_grid", "family_bounds"}
     assert len(said) == 5

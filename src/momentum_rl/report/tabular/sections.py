@@ -75,7 +75,7 @@ def _family(name: str) -> Section:
             "The same comparison on a family with structure, where news travels slowly: does "
             "averaging still win? The paper does not look at it."
         ),
-        made_by=f"movi garnets compare --family {name}",
+        made_by=f"python -m paper compare --family {name}",
         file=f"compare_{name}",
         load=csv_loader(f"compare_{name}", read_compare),
         entries=(
@@ -98,7 +98,7 @@ SECTIONS: tuple[Section, ...] = (
             "‖q* − q_π‖₁, the average of |q* − q_π| over states and actions, where π is the policy "
             "of that iteration and q_π its exact value."
         ),
-        made_by="movi garnets compare",
+        made_by="python -m paper compare",
         file="compare",
         load=csv_loader("compare", read_compare),
         entries=(
@@ -118,7 +118,7 @@ SECTIONS: tuple[Section, ...] = (
             "the same q_j and h_j. Then the assumption's own indices: iteration j itself is "
             "repeated, from q_{j−1} and h_{j−1}. The paper says neither which j nor which l."
         ),
-        made_by="movi garnets assumption",
+        made_by="python -m paper assumption",
         file="assumption",
         load=_load_assumption,
         entries=(
@@ -139,7 +139,7 @@ SECTIONS: tuple[Section, ...] = (
             "Along the same kind of runs the errors are known exactly, and so is every term of the "
             "paper's bounds on the loss q* − q_π. Each bound is drawn beside what it bounds."
         ),
-        made_by="movi garnets bounds",
+        made_by="python -m paper bounds",
         file="bounds",
         load=csv_loader("bounds", read_bounds),
         entries=(
@@ -161,7 +161,7 @@ SECTIONS: tuple[Section, ...] = (
             "on Garnets with rewards at a tenth of the states; the error is "
             "‖q^τ_* − q^τ_π‖₁ / ‖q^τ_*‖₁, where q^τ has τ times the entropy of the policy in it."
         ),
-        made_by="movi garnets family",
+        made_by="python -m paper family",
         file="family",
         load=csv_loader("family", read_family),
         entries=(

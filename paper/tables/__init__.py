@@ -1,0 +1,1 @@
+"""The experiments on tables: what they compute."""
