@@ -360,14 +360,7 @@ def peak() -> int:
 
 OPTIONS = {
     "solve": "horizon discount minimise method scheme samples iterations tolerance out",
-    "garnet": "states actions branching discount seed out",
-    "mdp maze": "size walls slip discount seed out",
-    "mdp inventory": "size lot orders demand price unit setup holding discount",
-    "mdp queue": "size arrival service reward waiting discount",
-    "mdp replacement": "size upkeep price wear discount",
-    "mdp forest": "size fire old timber discount",
-    "mdp pendulum": "size discount seed",
-    "mdp epidemic": "size infection recovery price measures",
+    "mdp": "states actions branching size walls slip lot orders demand fire discount seed out",
     "simulate": "episodes start seed discount minimise",
     "train": "env steps preset gamma beta hidden seeds num-envs loss seed",
     "resume": "steps checkpoint-every trust",
@@ -383,11 +376,7 @@ OPTIONS = {
 assert OPTIONS.keys() == COMMANDS.keys()
 BASES = {
     "solve": ["g.npz"],
-    "garnet": ["--out", "out/g.npz", "--states", "5", "--branching", "2"],
-    **{
-        f"mdp {name}": ["--out", "out/m.npz", "--size", "5"]
-        for name in ["maze", "inventory", "queue", "replacement", "forest", "pendulum", "epidemic"]
-    },
+    "mdp": ["garnet", "--out", "out/m.npz"],
     "simulate": ["g.npz", "s.npz", "--episodes", "20"],
     "train": [
         "dqn",
@@ -416,6 +405,8 @@ def command_line(rng) -> list[str]:
     """Words for a command, some of them wrong; never one that writes outside ``out``."""
     command = rng.choice(list(COMMANDS))
     words, options = list(BASES[command]), OPTIONS[command].split()
+    if command == "mdp":
+        words[0] = rng.choice(list(momentum_rl.mdp.families.FAMILIES))
     if command == "train":
         words[0] = rng.choice(names())
         words[2] = "Pendulum-v1" if words[0].endswith("sac") else "CartPole-v1"
@@ -438,7 +429,8 @@ def command_line(rng) -> list[str]:
         words = [word.replace("evilmod:", "x/").replace("this:", "x/") for word in words]
     for i, word in enumerate(words[1:], start=1):
         target = words[i - 1] == "--out" or (command == "export" and i == 1)
-        if target and word in WORDS and word not in UNWRITABLE:
+        given = word in WORDS or word == "agent.safetensors"
+        if target and given and word not in UNWRITABLE:
             words[i] = rng.choice(UNWRITABLE)
     return [*command.split(), *words]
 
@@ -612,7 +604,7 @@ CALLS = {
     **{
         f"mdp of {name}": (
             lambda kind=kind, **given: kind(**given).mdp(),
-            {own.name: own.default for own in fields(kind)} | {"size": 5},
+            {field.name: field.default for field in fields(kind)},
         )
         for name, kind in momentum_rl.mdp.families.FAMILIES.items()
     },

@@ -136,7 +136,7 @@ def test_probabilities_in_float32_are_said_to_limit_the_certificate(tmp_path, ca
 
 def test_garnet_writes_the_mdp_of_its_seed(call, tmp_path):
     out = tmp_path / "g.npz"
-    assert call("garnet", "--states", 9, "--seed", 2, "--out", out).returncode == 0
+    assert call("mdp", "garnet", "--states", 9, "--seed", 2, "--out", out).returncode == 0
     read, made = momentum_rl.load_mdp(out), momentum_rl.garnet(9, seed=2)
     assert (read.successors == made.successors).all()
     assert (read.probabilities == made.probabilities).all()
@@ -152,10 +152,10 @@ def test_garnet_writes_the_mdp_of_its_seed(call, tmp_path):
         (["solve", "x", "--scheme", "foo"], "'foo'"),
         (["solve", "x", "--iteratons", "3"], "did you mean --iterations?"),
         (["solve", "x", "--iterations", "many"], "--iterations"),
-        (["garnet", "--states", "0", "--out", "g.npz"], "states: 0, expected at least 1"),
-        (["garnet", "--branching", "9", "--states", "3", "--out", "g.npz"], "branching: 9"),
-        (["garnet", "--discount", "1", "--out", "g.npz"], "discount: 1.0"),
-        (["garnet", "--seed", "-1", "--out", "g.npz"], "seed: -1"),
+        (["mdp", "garnet", "--states", "0", "--out", "g.npz"], "states: 0, expected at least 1"),
+        (["mdp", "garnet", "--branching", "9", "--states", "3", "--out", "g.npz"], "branching: 9"),
+        (["mdp", "garnet", "--discount", "1", "--out", "g.npz"], "discount: 1.0"),
+        (["mdp", "garnet", "--seed", "-1", "--out", "g.npz"], "seed: -1"),
         (["report", "nowhere"], "nowhere"),
     ],
 )

@@ -77,7 +77,7 @@ HUGE, BEYOND = 10**12, 99999999999999999999
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        (["garnet", "--states", 10**9], "only"),
+        (["mdp", "garnet", "--states", 10**9], "only"),
     ],
 )
 def test_what_does_not_fit_is_refused_with_what_it_takes_and_what_there_is(words, says, refused):
@@ -91,9 +91,9 @@ def test_what_does_not_fit_is_refused_with_what_it_takes_and_what_there_is(words
 @pytest.mark.parametrize(
     ("command", "option"),
     [
-        ("garnet", "states"),
-        ("garnet", "actions"),
-        ("garnet", "branching"),
+        ("mdp garnet", "states"),
+        ("mdp garnet", "actions"),
+        ("mdp garnet", "branching"),
         ("solve g.npz", "iterations"),
         ("solve g.npz --sampled", "samples"),
         ("train dqn --env CartPole-v1", "steps"),
@@ -122,7 +122,7 @@ def test_an_integer_that_no_machine_word_holds_is_one_line(
     [
         ["evaluate", "agent.safetensors"],
         ["record", "agent.safetensors", "--out", "film.mp4"],
-        ["garnet", "--out", "g.npz"],
+        ["mdp", "garnet", "--out", "g.npz"],
         ["train", "dqn", "--env", "CartPole-v1", "--out", "new"],
     ],
 )
@@ -288,7 +288,7 @@ def test_a_read_only_target_is_refused(refused, tmp_path, monkeypatch):
     # The administrator may write everywhere, so the system's word is put into its mouth.
     monkeypatch.setattr(os, "access", lambda path, mode: "there" not in str(path))
     assert "read-only" in refused("export", "agent.safetensors", "there.safetensors")
-    assert "read-only" in refused("garnet", "--out", "there.safetensors")
+    assert "read-only" in refused("mdp", "garnet", "--out", "there.safetensors")
 
 
 @pytest.mark.parametrize("tolerance", ["-1", "0", "nan"])

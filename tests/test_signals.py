@@ -185,19 +185,7 @@ LONG = {
         "--out",
         "q.npz",
     ],
-    "garnet": ["--states", "200000", "--out", "new.npz"],
-    **{
-        f"mdp {name}": ["--size", str(size), "--out", "new.npz"]
-        for name, size in {
-            "maze": 1000,
-            "inventory": 500,
-            "queue": 100_000,
-            "replacement": 100_000,
-            "forest": 100_000,
-            "pendulum": 300,
-            "epidemic": 1000,
-        }.items()
-    },
+    "mdp": ["maze", "--size", "1000", "--out", "new.npz"],
     "simulate": ["g.npz", "s.npz", "--episodes", "10000000"],
     "train": ["momentum-dqn", "--env", "gymnax/CartPole-v1", "--steps", "10000000", "--out", "new"],
     "resume": ["run"],

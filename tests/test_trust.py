@@ -248,10 +248,10 @@ def test_out_replaces_a_regular_file_or_nothing(tmp_path, capsys):
     os.mkfifo(tmp_path / "pipe.npz")
     (tmp_path / "folder.npz").mkdir()
     for out, kind in (("pipe.npz", "a pipe"), ("folder.npz", "a directory")):
-        assert main(["garnet", "--out", str(tmp_path / out)]) == 2
+        assert main(["mdp", "garnet", "--out", str(tmp_path / out)]) == 2
         assert f"{out} is {kind}, expected a file or a new name" in capsys.readouterr().err
     assert stat.S_ISFIFO((tmp_path / "pipe.npz").stat().st_mode)
-    assert main(["garnet", "--out", "/dev/null"]) == 2
+    assert main(["mdp", "garnet", "--out", "/dev/null"]) == 2
     assert "/dev/null is a device" in capsys.readouterr().err
     assert stat.S_ISCHR(Path("/dev/null").stat().st_mode)
 
@@ -261,7 +261,7 @@ def test_a_link_that_the_user_names_is_followed(tmp_path):
     link = tmp_path / "link.npz"
     link.symlink_to(tmp_path / "real" / "garnet.npz")
     for _ in range(2):  # to nothing yet, and to a file
-        assert main(["garnet", "--out", str(link)]) == 0
+        assert main(["mdp", "garnet", "--out", str(link)]) == 0
         assert link.is_symlink()
         assert momentum_rl.load_mdp(tmp_path / "real" / "garnet.npz").states == 30
     link.unlink()
@@ -296,7 +296,7 @@ def test_a_path_that_no_file_system_takes_is_one_line(tmp_path, name, command, c
     momentum_rl.save_mdp(momentum_rl.garnet(), tmp_path / "g.npz")
     agent, out = str(tmp_path / "agent.safetensors"), str(tmp_path / name)
     words = {
-        "garnet": ["garnet", "--out", f"{out}.npz"],
+        "garnet": ["mdp", "garnet", "--out", f"{out}.npz"],
         "solve": ["solve", str(tmp_path / "g.npz"), "--out", out],
         "train": ["train", "dqn", "--env", "CartPole-v1", "--out", out],
         "export": ["export", agent, f"{out}.safetensors"],

@@ -16,7 +16,7 @@ which), 3 that a solution missed its tolerance, and 130 or 143 that a signal sto
 Some options depend on others. `movi train ALGORITHM --help` adds the options of the algorithm,
 which are on its page under [Algorithms](../algorithms/index.md), and shows the defaults of the
 preset. The defaults below are those of the preset `control`. `movi solve --scheme SCHEME --help`
-adds the options of the scheme.
+adds the options of the scheme, `movi mdp NAME --help` those of the family.
 """
 
 

@@ -129,9 +129,7 @@ class Compare(Garnets):
     """Which schemes, of avi, movi, sql, dpp, md-vi, da-vi, m-vi, cvi, advantage-learning, politex,
     softened-lspi, mpi and anc-vi; with options, if not the default: md-vi:lambda=0.1:tau=0.01. One
     with an entropy in its evaluation is judged by the optimum and the values that have it, too."""
-    family: Literal[
-        "garnet", "maze", "inventory", "queue", "replacement", "forest", "pendulum", "epidemic"
-    ] = "garnet"
+    family: Literal["garnet", "maze", "inventory", "forest"] = "garnet"
     """Another family of MDPs than Garnets, of --size; --states, --actions and --branching are the
     Garnets' alone."""
     size: int = 10
@@ -143,7 +141,7 @@ class Compare(Garnets):
 
         if self.family == "garnet":
             return super().garnets()
-        chosen = FAMILIES[self.family]
+        chosen: Any = FAMILIES[self.family]
         return chosen(size=self.size, discount=self.discount, seed=self.seed).batch(self.mdps)
 
     @property

@@ -21,14 +21,7 @@ from momentum_rl.version import __version__
 # imported when it is called, so that no command pays for another.
 COMMANDS = {
     "solve": "momentum_rl.planning.commands:Solve",
-    "garnet": "momentum_rl.mdp.commands:Garnet",
-    "mdp maze": "momentum_rl.mdp.commands:Maze",
-    "mdp inventory": "momentum_rl.mdp.commands:Inventory",
-    "mdp queue": "momentum_rl.mdp.commands:Queue",
-    "mdp replacement": "momentum_rl.mdp.commands:Replacement",
-    "mdp forest": "momentum_rl.mdp.commands:Forest",
-    "mdp pendulum": "momentum_rl.mdp.commands:Pendulum",
-    "mdp epidemic": "momentum_rl.mdp.commands:Epidemic",
+    "mdp": "momentum_rl.mdp.commands:Make",
     "simulate": "momentum_rl.mdp.commands:Simulate",
     "train": "momentum_rl.training.commands:Train",
     "resume": "momentum_rl.training.commands:Resume",

@@ -6,17 +6,10 @@ import numpy as np
 import pytest
 import quantecon
 
-from momentum_rl.mdp import optimum
-from momentum_rl.mdp.families import (
-    FAMILIES,
-    Epidemic,
-    Forest,
-    Inventory,
-    Maze,
-    Pendulum,
-    Queue,
-    Replacement,
-)
+import benchmarks.families
+from benchmarks.families import Epidemic, Pendulum, Queue, Replacement
+from momentum_rl.mdp import garnet, optimum
+from momentum_rl.mdp.families import FAMILIES, Forest, Garnet, Inventory, Maze
 from momentum_rl.planning import solve
 from tests.oracles import refusal
 
@@ -27,10 +20,18 @@ def value(family, tolerance=1e-9):
     return solution.v
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+EVERY = FAMILIES | benchmarks.families.FAMILIES
+SIZES = {"maze": 6, "pendulum": 7, "epidemic": 12, "forest": 5}
+
+
+def small(name, size):
+    """Keyword arguments that make a family small; a Garnet is."""
+    return {} if name == "garnet" else {"size": size}
+
+
+@pytest.mark.parametrize("name", EVERY)
 def test_every_family_is_valid_says_its_sizes_and_is_solved_as_quantecon_does(name):
-    small = {"maze": 6, "pendulum": 7, "epidemic": 12, "forest": 5}.get(name, 9)
-    family = FAMILIES[name](size=small, discount=0.9)
+    family = EVERY[name](**small(name, SIZES.get(name, 9)), discount=0.9)
     mdp = family.mdp()
     table = mdp.padded()
     problem = quantecon.markov.DiscreteDP(table.rewards, table.dense(), 0.9)
@@ -38,14 +39,19 @@ def test_every_family_is_valid_says_its_sizes_and_is_solved_as_quantecon_does(na
     np.testing.assert_allclose(value(family), expected, rtol=0, atol=1e-8)
 
 
-@pytest.mark.parametrize("name", FAMILIES)
+@pytest.mark.parametrize("name", [name for name in EVERY if name != "garnet"])
 def test_a_batch_has_the_members_of_its_seeds(name):
-    family = FAMILIES[name](size=4, seed=3)
+    family = EVERY[name](size=4, seed=3)
     batch = family.batch(2)
     for i in range(2):
         member = dataclasses.replace(family, seed=3 + i).mdp().padded()
         np.testing.assert_array_equal(batch[i].successors, member.successors)
         np.testing.assert_array_equal(batch[i].rewards, member.rewards)
+
+
+def test_a_batch_of_garnets_is_that_of_the_function():
+    batch = Garnet(states=7, seed=3).batch(2)
+    np.testing.assert_array_equal(batch.rewards, garnet(7, seed=3, count=2).rewards)
 
 
 def test_a_maze_without_walls_or_slip_is_worth_its_distance():

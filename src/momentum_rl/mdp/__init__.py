@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from momentum_rl.mdp.exact import policy_values as policy_values
     from momentum_rl.mdp.exact import resolvent as resolvent
     from momentum_rl.mdp.exact import weighted_norm as weighted_norm
+    from momentum_rl.mdp.families import garnet as garnet
     from momentum_rl.mdp.files import load_mdp as load_mdp
     from momentum_rl.mdp.files import save_mdp as save_mdp
-    from momentum_rl.mdp.garnets import garnet as garnet
     from momentum_rl.mdp.model import FiniteMDP as FiniteMDP
 
 _HOMES = {
     ".episodes": ("finite_horizon", "simulate", "total_reward"),
     ".exact": ("Optimum", "occupancy", "optimum", "policy_values", "resolvent", "weighted_norm"),
     ".files": ("load_mdp", "save_mdp"),
-    ".garnets": ("garnet",),
+    ".families": ("garnet",),
     ".model": ("FiniteMDP",),
 }
 

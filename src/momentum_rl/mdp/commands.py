@@ -1,75 +1,62 @@
-"""Commands that make and try out MDPs: `mdp NAME`, `garnet`, `simulate`."""
+"""Commands that make and try out MDPs: `mdp NAME`, `simulate`."""
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
+import tyro
 from tyro.conf import Positional, arg
 
-from momentum_rl.mdp import families
+from momentum_rl.mdp.families import FAMILIES, Family
 
 if TYPE_CHECKING:
     from momentum_rl.mdp.model import FiniteMDP
 
-
-@dataclass(frozen=True, kw_only=True)
-class _Written(families.Family):
-    """Where an MDP goes."""
-
-    out: Annotated[Path, arg(metavar="FILE")]
-    """The file to write."""
-
-    def execute(self) -> None:
-        """Make the MDP, write it, print where."""
-        _write(self.mdp, self.out)
-
-
-def _write(make: "Callable[[], FiniteMDP]", out: Path) -> None:
-    """Make an MDP and write it; whether that is possible is checked first."""
-    from momentum_rl.mdp.files import save_mdp
-    from momentum_rl.plumbing.files import file_to_write
-
-    file_to_write(out)
-    mdp = make()
-    save_mdp(mdp, out)
-    print(f"written      {out}: {mdp}")
-
-
-def _command(family: type[families.Family]) -> Any:
-    """`movi mdp NAME`, whose help is what the family says of itself."""
-    own = type(family.__name__, (family, _Written), {"__doc__": family.__doc__})
-    return dataclass(frozen=True, kw_only=True)(own)
-
-
-Maze, Inventory, Queue, Replacement, Forest, Pendulum, Epidemic = map(
-    _command, families.FAMILIES.values()
-)
+    Name = str
+else:
+    Name = tyro.extras.literal_type_from_choices(FAMILIES)
 
 
 @dataclass(frozen=True, kw_only=True)
-class Garnet:
-    """Generate a Garnet, the random MDP of the paper, into a file that `movi solve` reads."""
+class Make:
+    """Make an MDP and write it to a file that `movi solve` reads.
 
+    A family's own options are shown with its name: movi mdp maze --help.
+    """
+
+    name: Positional[Annotated[Name, arg(metavar="NAME")]]
+    """The family: garnet, the random MDPs of the paper; maze, inventory or forest."""
     out: Annotated[Path, arg(metavar="FILE")]
     """The .npz to write."""
-    states: int = 30
-    """N_S (paper: 30)."""
-    actions: int = 4
-    """N_A (paper: 4)."""
-    branching: int = 4
-    """N_B, distinct successors of each (s, a) (paper: 4)."""
-    discount: float = 0.9
-    """γ (the paper does not say)."""
-    seed: int = 0
-    """The same seed gives the same MDP."""
+
+    @classmethod
+    def given(cls, arguments: Sequence[str]) -> "tuple[type[Make], Make]":
+        """The command with the options of the family that is named, if one is."""
+        name = next((word for word in arguments if word in FAMILIES), None)
+        if name is None:
+            return cls, cls(name=tyro.MISSING, out=tyro.MISSING)
+        family = FAMILIES[name]
+        chosen = make_dataclass(
+            cls.__name__,
+            [("family", family, field(default=family()))],
+            bases=(cls,),
+            frozen=True,
+            kw_only=True,
+            namespace={"__doc__": cls.__doc__},
+        )
+        return chosen, chosen(name=tyro.MISSING, out=tyro.MISSING)
 
     def execute(self) -> None:
-        """Generate and write."""
-        from momentum_rl.mdp import garnet
+        """Make the MDP, write it, print where; whether it can be written is checked first."""
+        from momentum_rl.mdp.files import save_mdp
+        from momentum_rl.plumbing.files import file_to_write
 
-        sizes = self.states, self.actions, self.branching
-        _write(lambda: garnet(*sizes, discount=self.discount, seed=self.seed), self.out)
+        file_to_write(self.out)
+        family: Family = getattr(self, "family", FAMILIES[self.name]())
+        mdp = family.mdp()
+        save_mdp(mdp, self.out)
+        print(f"written      {self.out}: {mdp}")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,10 +99,13 @@ class Simulate(Read):
         mdp = self.load(self.file, self.discount)
         policy = checked_policies(mdp, read_arrays(self.solution, ("policy",))["policy"], 1)
         v = mdp.chosen(policy_values(mdp, policy), policy)
-        found = simulate(mdp, policy, episodes=self.episodes, start=self.start, seed=self.seed, v=v)
+        rollouts = simulate(
+            mdp, policy, episodes=self.episodes, start=self.start, seed=self.seed, v=v
+        )
         where = "states drawn uniformly" if self.start is None else f"state {self.start}"
         print(f"problem      {mdp}")
         print(f"rollouts     {self.episodes:,} episodes from {where}, seed {self.seed}")
-        print(f"return       {found.mean:.6g}, 95 % interval {found.low:.6g} to {found.high:.6g}")
-        print(f"by v         {found.expected:.6g} (what was cut off is at most ", end="")
-        print(f"{found.truncation:.2g})")
+        interval = f"{rollouts.low:.6g} to {rollouts.high:.6g}"
+        print(f"return       {rollouts.mean:.6g}, 95 % interval {interval}")
+        left_out = f"what was cut off is at most {rollouts.truncation:.2g}"
+        print(f"by v         {rollouts.expected:.6g} ({left_out})")

@@ -1,7 +1,9 @@
-"""Families of MDPs from applications, beside Garnets: each a frozen dataclass with ``mdp()``.
+"""Families of MDPs: the paper's Garnets, mazes, inventories and forests.
 
-They mix slowly (mazes), have states with different actions (inventories, queues), or are what
-textbooks solve by hand: where there is a closed form, a docstring gives it and a test uses it.
+Garnets mix in a few steps; mazes mix slowly; in an inventory states have different actions; a
+forest is what textbooks solve by hand. Where there is a closed form, a docstring gives it and a
+test uses it. A family is a frozen dataclass with ``mdp()``; `FAMILIES` has them by the names that
+`movi mdp NAME` takes.
 
 >>> Maze(size=4, discount=0.9).mdp()
 FiniteMDP(16 states, 4 actions, 3 successors, discount 0.9)
@@ -13,18 +15,26 @@ from typing import Any
 
 import numpy as np
 
-from momentum_rl.errors import UserError, check_count, check_fields, check_fraction, check_seed
+from momentum_rl.errors import (
+    UserError,
+    check_count,
+    check_fields,
+    check_fraction,
+    check_seed,
+    door,
+)
 from momentum_rl.mdp.checks import FIELDS
+from momentum_rl.mdp.memory import aligned
 from momentum_rl.mdp.model import FiniteMDP, adopted
 from momentum_rl.plumbing.sizes import require
+
+_AT_ONCE = 1 << 17  # rows of a Garnet drawn at a time: part of what a seed means, never to change
 
 
 @dataclass(frozen=True, kw_only=True)
 class Family(ABC):
     """What all families have."""
 
-    size: int = 10
-    """Its size; the text above says what is counted."""
     discount: float = 0.99
     """γ."""
     seed: int = 0
@@ -43,17 +53,103 @@ class Family(ABC):
         each = [replace(self, seed=self.seed + i).mdp().padded() for i in range(count)]
         return adopted(*(np.stack([getattr(mdp, name) for mdp in each]) for name in FIELDS))
 
-    def _made(self, *arrays: np.ndarray, **layout: Any) -> FiniteMDP:
+    def adopt(self, *arrays: np.ndarray, **layout: Any) -> FiniteMDP:
         """The MDP of successors, probabilities and rewards."""
         return adopted(*arrays, np.float64(self.discount), **layout)
 
-    def _check(self, states: int, entries: int, **shares: float) -> None:
+    def check(self, size: int, states: int, entries: int, **shares: float) -> None:
         """Sizes and probabilities, before anything is allocated: ``entries`` per state."""
-        check_count("size", self.size)
+        check_count("size", size)
         check_seed(self.seed)
         for name, share in shares.items():
             check_fraction(name, share)
         require(f"{states:,} states", memory=2 * states * entries * 12)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Garnet(Family):
+    """The random MDP of the paper."""
+
+    states: int = 30
+    """N_S (paper: 30)."""
+    actions: int = 4
+    """N_A (paper: 4)."""
+    branching: int = 4
+    """N_B, distinct successors of each (s, a) (paper: 4)."""
+    discount: float = 0.9
+    """γ (the paper does not say)."""
+
+    def mdp(self) -> FiniteMDP:
+        """[states, actions, branching]; see :func:`garnet`."""
+        return garnet(**vars(self))
+
+    def batch(self, count: int) -> FiniteMDP:
+        """Members of one seed, as the paper's experiments have them."""
+        return garnet(**vars(self), count=count)
+
+
+@door
+def garnet(
+    states: int = 30,
+    actions: int = 4,
+    branching: int = 4,
+    *,
+    discount: float = 0.9,
+    seed: int = 0,
+    count: int | None = None,
+) -> FiniteMDP:
+    """A Garnet(N_S, N_A, N_B), or ``count`` of them.
+
+    For every (s, a), N_B distinct successors uniformly without replacement, with the N_B spacings
+    of N_B − 1 sorted uniforms as probabilities; rewards uniform in (−1, 1), one per *state*.
+
+    MDP i of a batch depends on (seed, i) alone, so a larger batch begins with the smaller one.
+
+    >>> garnet(30, 4, 4, seed=1, count=100)
+    FiniteMDP(100 × 30 states, 4 actions, 4 successors, discount 0.9)
+    """
+    sizes = {"states": states, "actions": actions, "branching": branching, "count": count}
+    for name, value in sizes.items():
+        check_count(name, value)
+    if branching > states:
+        raise UserError(f"branching: {branching}, expected at most the number of states, {states}")
+    check_seed(seed)
+    members = 1 if count is None else count
+    cells = members * states * actions
+    # Validating them takes as much again as the arrays themselves.
+    require(f"{cells:,} pairs (s, a)", memory=2 * cells * (12 * branching + 8))
+    shape = (members, states * actions, branching)
+    successors, probabilities = aligned(shape, np.int32), aligned(shape, np.float64)
+    rewards = aligned((members, states, actions), np.float64)
+    for i in range(members):
+        rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i,)))
+        for begin in range(0, states * actions, _AT_ONCE):
+            rows = slice(begin, begin + _AT_ONCE)
+            _draw_rows(rng, states, successors[i, rows], probabilities[i, rows])
+        rewards[i] = rng.uniform(-1, 1, (states, 1))
+    lead = () if count is None else (count,)
+    return adopted(
+        successors.reshape(*lead, states, actions, branching),
+        probabilities.reshape(*lead, states, actions, branching),
+        rewards.reshape(*lead, states, actions),
+        np.full(lead, discount),
+    )
+
+
+def _draw_rows(
+    rng: np.random.Generator, states: int, successors: np.ndarray, probabilities: np.ndarray
+) -> None:
+    """Draw rows in place."""
+    rows, branching = successors.shape
+    # Floyd's algorithm on all rows at once: a uniform subset without rejection. Its order is not
+    # uniform, which is no matter: the spacings assigned to it below are exchangeable.
+    for slot, last in enumerate(range(states - branching, states)):
+        pick = np.floor(rng.random(rows) * (last + 1)).astype(np.int32)
+        taken = (successors[:, :slot] == pick[:, None]).any(1)
+        successors[:, slot] = np.where(taken, last, pick)
+    cuts = rng.random((rows, branching - 1))
+    cuts.sort(axis=1)
+    probabilities[:] = np.diff(cuts, axis=1, prepend=0.0, append=1.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,6 +163,8 @@ class Maze(Family):
     steps to the last cell.
     """
 
+    size: int = 10
+    """Cells in each direction."""
     walls: float = 0.3
     """The share of cells that are walls."""
     slip: float = 0.2
@@ -74,7 +172,7 @@ class Maze(Family):
 
     def mdp(self) -> FiniteMDP:
         """[size², 4, 3]."""
-        self._check(self.size**2, 12, walls=self.walls, slip=self.slip)
+        self.check(self.size, self.size**2, 12, walls=self.walls, slip=self.slip)
         n, cells = self.size, self.size**2
         blocked = np.random.default_rng(self.seed).random((n, n)) < self.walls
         blocked[0, 0] = blocked[-1, -1] = False
@@ -91,7 +189,7 @@ class Maze(Family):
         rewards = np.full(to.shape, -1.0)
         successors[-1], rewards[-1] = cells - 1, 0.0
         names = ["up", "right", "down", "left"]
-        return self._made(successors, probabilities, rewards, action_names=names)
+        return self.adopt(successors, probabilities, rewards, action_names=names)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,6 +205,8 @@ class Inventory(Family):
     (holding − γ unit) E(y − D)⁺ (Karlin, 1958). With one, an (s, S) policy is best (Scarf, 1960).
     """
 
+    size: int = 10
+    """The most units in stock."""
     lot: int = 1
     """Units in a lot."""
     orders: int = 4
@@ -126,7 +226,7 @@ class Inventory(Family):
         """A row per (stock, lots): the ragged layout where some orders don't fit."""
         for name, least in (("lot", 1), ("demand", 1), ("orders", 0)):
             check_count(name, getattr(self, name), least)
-        self._check(self.size + 1, (self.orders + 1) * (self.demand + 2))
+        self.check(self.size, self.size + 1, (self.orders + 1) * (self.demand + 2))
         stock = np.arange(self.size + 1)
         counts = np.minimum((self.size - stock) // self.lot, self.orders) + 1
         offsets = np.concatenate([[0], np.cumsum(counts)])
@@ -137,76 +237,9 @@ class Inventory(Family):
         sold = np.minimum(held[:, None], demands).mean(1)
         rewards = self.price * sold - self.holding * left.mean(1)
         rewards -= self.unit * lots * self.lot + self.setup * (lots > 0)
-        return self._made(
+        return self.adopt(
             left, np.full(left.shape, 1 / len(demands)), rewards, offsets=offsets, choices=lots
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Queue(Family):
-    """Admission to a queue with room for --size customers.
-
-    Naor (1969), in steps of time: a customer arrives with probability ``arrival`` and is turned
-    away or let in, which earns ``reward``; one leaves with probability ``service``; each waiting
-    costs ``waiting`` a step. A full queue can only turn away. A threshold is optimal.
-    """
-
-    arrival: float = 0.4
-    """The probability that a customer arrives in a step."""
-    service: float = 0.5
-    """The probability that one leaves."""
-    reward: float = 5.0
-    """Earned for each customer who is let in."""
-    waiting: float = 0.1
-    """The cost of each waiting customer, per step."""
-
-    def mdp(self) -> FiniteMDP:
-        """[size + 1, 2, 4]: turn away, let in."""
-        self._check(self.size + 1, 8, arrival=self.arrival, service=self.service)
-        n = np.arange(self.size + 1)
-        come = np.array([[0, 0, 0, 0], [0, 1, 0, 1]])  # by action and outcome
-        leave = np.array([0, 0, 1, 1])
-        p = np.outer([1 - self.service, self.service], [1 - self.arrival, self.arrival]).ravel()
-        # First one may leave, then one may come: a step never lets in and out the same customer.
-        after = np.maximum(n[:, None, None] - leave, 0) + come
-        rewards = -self.waiting * n[:, None] + [0.0, self.arrival * self.reward]
-        rewards[-1, 1] = -np.inf
-        return self._made(
-            np.minimum(after, self.size),
-            np.broadcast_to(p, after.shape).copy(),
-            rewards,
-            action_names=["turn away", "let in"],
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Replacement(Family):
-    """A machine that wears out in --size steps: keep it or replace it.
-
-    Howard, "Dynamic Programming and Markov Processes" (1960), chapter 5; Rust (1987). At wear x it
-    costs ``upkeep``·x to keep it, and it wears by one with probability ``wear``; it costs
-    ``price`` to have a new one in the next step. Where wear is certain, replacing at age t is worth
-    −(Σ_{i<t} γⁱ upkeep·i + γᵗ price)/(1 − γᵗ⁺¹) from new, and the best t is optimal.
-    """
-
-    upkeep: float = 1.0
-    """The cost of a step, for each unit of wear."""
-    price: float = 20.0
-    """The price of a new machine."""
-    wear: float = 0.8
-    """The probability that it wears by one in a step."""
-
-    def mdp(self) -> FiniteMDP:
-        """[size + 1, 2, 2]: keep, replace."""
-        self._check(self.size + 1, 4, wear=self.wear)
-        x = np.arange(self.size + 1)
-        successors = np.zeros((len(x), 2, 2), np.int32)
-        successors[:, 0, 0], successors[:, 0, 1] = np.minimum(x + 1, self.size), x
-        probabilities = np.empty(successors.shape)
-        probabilities[:, 0] = self.wear, 1 - self.wear
-        probabilities[:, 1] = 1.0, 0.0
-        rewards = np.stack([-self.upkeep * x, np.full(len(x), -self.price)], 1)
-        return self._made(successors, probabilities, rewards, action_names=["keep", "replace"])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -229,7 +262,7 @@ class Forest(Family):
 
     def mdp(self) -> FiniteMDP:
         """[size, 2, 2]: wait, cut."""
-        self._check(self.size, 4, fire=self.fire)
+        self.check(self.size, self.size, 4, fire=self.fire)
         if self.size < 2:
             raise UserError(f"size: {self.size}, expected at least 2 ages")
         age = np.arange(self.size)
@@ -241,106 +274,12 @@ class Forest(Family):
         rewards = np.zeros((self.size, 2))
         rewards[1:, 1] = 1.0
         rewards[-1] = self.old, self.timber
-        return self._made(successors, probabilities, rewards, action_names=["wait", "cut"])
-
-
-@dataclass(frozen=True, kw_only=True)
-class Pendulum(Family):
-    """The pendulum of Gymnasium on a grid of --size angles × --size velocities.
-
-    Its equations and its reward with torques −2, −1, 0, 1, 2; where a step ends between the cells
-    of the grid it goes to the four around, weighted as in linear interpolation (Davies, 1997;
-    Munos and Moore, 2002). The values of (θ, ω) and (−θ, −ω) are the same.
-    """
-
-    size: int = 51
-    """Cells in each direction; an odd number has the upright position among them."""
-
-    def mdp(self) -> FiniteMDP:
-        """[size², 5, 4]."""
-        self._check(self.size**2, 20)
-        if self.size < 3:
-            raise UserError(f"size: {self.size}, expected at least 3")
-        n, limit, step = self.size, 8.0, 0.05
-        # Angles go around, so that the last cell is one before −π again.
-        angle = (np.arange(n) - n // 2) * (2 * np.pi / n)
-        speed = np.linspace(-limit, limit, n)
-        theta, omega = (x.reshape(-1, 1) for x in np.meshgrid(angle, speed, indexing="ij"))
-        torque = np.arange(-2.0, 3.0)
-        rewards = -(theta**2 + 0.1 * omega**2 + 0.001 * torque**2)
-        after = np.clip(omega + step * (15.0 * np.sin(theta) + 3.0 * torque), -limit, limit)
-        turned = theta + step * after
-        i, above = _between(turned / (2 * np.pi / n) + n // 2)
-        j, faster = _between((after + limit) / (2 * limit / (n - 1)))
-        successors, probabilities = [], []
-        for up in (0, 1):
-            for quick in (0, 1):
-                row, column = (i + up) % n, np.minimum(j + quick, n - 1)
-                successors.append(row * n + column)
-                probabilities.append(
-                    np.where(up, above, 1 - above) * np.where(quick, faster, 1 - faster)
-                )
-        return self._made(
-            np.stack(successors, -1),
-            np.stack(probabilities, -1),
-            rewards,
-            action_names=[f"torque {t:+.0f}" for t in torque],
-        )
-
-
-def _between(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The whole number below, and how far above it x is."""
-    below = np.floor(x)
-    return below.astype(np.int64), x - below
-
-
-@dataclass(frozen=True, kw_only=True)
-class Epidemic(Family):
-    """An epidemic among --size people who fall ill and recover (SIS), with measures against it.
-
-    Kermack and McKendrick's SIS model as a chain (Allen, 2008): of N people i are ill; in a step
-    one more falls ill with probability infection·(1 − measure)·i (N − i)/N², one recovers with
-    probability recovery·i/N. Illness costs i/N a step, a measure m costs ``price``·m. Without
-    infection v(i) = −(i/N)/(1 − γ (1 − recovery/N)).
-    """
-
-    size: int = 100
-    """The number of people."""
-    infection: float = 0.6
-    """How easily people fall ill."""
-    recovery: float = 0.4
-    """How easily they recover."""
-    price: float = 0.2
-    """The cost of the strongest measure, per step."""
-    measures: int = 3
-    """Measures of strength 0, …, 0.9, evenly spaced."""
-
-    def mdp(self) -> FiniteMDP:
-        """[size + 1, measures, 3]."""
-        check_count("measures", self.measures)
-        shares = {"infection": self.infection, "recovery": self.recovery}
-        self._check(self.size + 1, 3 * self.measures, **shares)
-        ill = np.arange(self.size + 1)
-        strength = np.linspace(0, 0.9, self.measures)
-        more = np.outer(self.infection * ill * (self.size - ill) / self.size**2, 1 - strength)
-        fewer = np.broadcast_to((self.recovery * ill / self.size)[:, None], more.shape)
-        if (more + fewer).max() > 1:
-            raise UserError("infection: too much with this recovery, expected at most 1 in all")
-        around = np.stack([np.minimum(ill + 1, self.size), np.maximum(ill - 1, 0), ill], 1)
-        return self._made(
-            np.repeat(around[:, None], self.measures, 1),
-            np.stack([more, fewer, 1 - more - fewer], -1),
-            -(ill / self.size)[:, None] - self.price * strength,
-            action_names=[f"measure {m:.2g}" for m in strength],
-        )
+        return self.adopt(successors, probabilities, rewards, action_names=["wait", "cut"])
 
 
 FAMILIES: dict[str, type[Family]] = {
+    "garnet": Garnet,
     "maze": Maze,
     "inventory": Inventory,
-    "queue": Queue,
-    "replacement": Replacement,
     "forest": Forest,
-    "pendulum": Pendulum,
-    "epidemic": Epidemic,
 }

@@ -1,0 +1,182 @@
+"""More families of MDPs, for benchmarks: queues, replacement, a pendulum, epidemics.
+
+Where there is a closed form, a docstring gives it and a test uses it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from momentum_rl.errors import UserError, check_count
+from momentum_rl.mdp.families import Family
+from momentum_rl.mdp.model import FiniteMDP
+
+
+@dataclass(frozen=True, kw_only=True)
+class Queue(Family):
+    """Admission to a queue with room for --size customers.
+
+    Naor (1969), in steps of time: a customer arrives with probability ``arrival`` and is turned
+    away or let in, which earns ``reward``; one leaves with probability ``service``; each waiting
+    costs ``waiting`` a step. A full queue can only turn away. A threshold is optimal.
+    """
+
+    size: int = 10
+    """The most customers in the queue."""
+    arrival: float = 0.4
+    """The probability that a customer arrives in a step."""
+    service: float = 0.5
+    """The probability that one leaves."""
+    reward: float = 5.0
+    """Earned for each customer who is let in."""
+    waiting: float = 0.1
+    """The cost of each waiting customer, per step."""
+
+    def mdp(self) -> FiniteMDP:
+        """[size + 1, 2, 4]: turn away, let in."""
+        self.check(self.size, self.size + 1, 8, arrival=self.arrival, service=self.service)
+        n = np.arange(self.size + 1)
+        come = np.array([[0, 0, 0, 0], [0, 1, 0, 1]])  # by action and outcome
+        leave = np.array([0, 0, 1, 1])
+        p = np.outer([1 - self.service, self.service], [1 - self.arrival, self.arrival]).ravel()
+        # First one may leave, then one may come: a step never lets in and out the same customer.
+        after = np.maximum(n[:, None, None] - leave, 0) + come
+        rewards = -self.waiting * n[:, None] + [0.0, self.arrival * self.reward]
+        rewards[-1, 1] = -np.inf
+        return self.adopt(
+            np.minimum(after, self.size),
+            np.broadcast_to(p, after.shape).copy(),
+            rewards,
+            action_names=["turn away", "let in"],
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replacement(Family):
+    """A machine that wears out in --size steps: keep it or replace it.
+
+    Howard, "Dynamic Programming and Markov Processes" (1960), chapter 5; Rust (1987). At wear x it
+    costs ``upkeep``·x to keep it, and it wears by one with probability ``wear``; it costs
+    ``price`` to have a new one in the next step. Where wear is certain, replacing at age t is worth
+    −(Σ_{i<t} γⁱ upkeep·i + γᵗ price)/(1 − γᵗ⁺¹) from new, and the best t is optimal.
+    """
+
+    size: int = 10
+    """The steps in which a machine wears out."""
+    upkeep: float = 1.0
+    """The cost of a step, for each unit of wear."""
+    price: float = 20.0
+    """The price of a new machine."""
+    wear: float = 0.8
+    """The probability that it wears by one in a step."""
+
+    def mdp(self) -> FiniteMDP:
+        """[size + 1, 2, 2]: keep, replace."""
+        self.check(self.size, self.size + 1, 4, wear=self.wear)
+        x = np.arange(self.size + 1)
+        successors = np.zeros((len(x), 2, 2), np.int32)
+        successors[:, 0, 0], successors[:, 0, 1] = np.minimum(x + 1, self.size), x
+        probabilities = np.empty(successors.shape)
+        probabilities[:, 0] = self.wear, 1 - self.wear
+        probabilities[:, 1] = 1.0, 0.0
+        rewards = np.stack([-self.upkeep * x, np.full(len(x), -self.price)], 1)
+        return self.adopt(successors, probabilities, rewards, action_names=["keep", "replace"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pendulum(Family):
+    """The pendulum of Gymnasium on a grid of --size angles × --size velocities.
+
+    Its equations and its reward with torques −2, −1, 0, 1, 2; where a step ends between the cells
+    of the grid it goes to the four around, weighted as in linear interpolation (Davies, 1997;
+    Munos and Moore, 2002). The values of (θ, ω) and (−θ, −ω) are the same.
+    """
+
+    size: int = 51
+    """Cells in each direction; an odd number has the upright position among them."""
+
+    def mdp(self) -> FiniteMDP:
+        """[size², 5, 4]."""
+        self.check(self.size, self.size**2, 20)
+        if self.size < 3:
+            raise UserError(f"size: {self.size}, expected at least 3")
+        n, limit, step = self.size, 8.0, 0.05
+        # Angles go around, so that the last cell is one before −π again.
+        angle = (np.arange(n) - n // 2) * (2 * np.pi / n)
+        speed = np.linspace(-limit, limit, n)
+        theta, omega = (x.reshape(-1, 1) for x in np.meshgrid(angle, speed, indexing="ij"))
+        torque = np.arange(-2.0, 3.0)
+        rewards = -(theta**2 + 0.1 * omega**2 + 0.001 * torque**2)
+        after = np.clip(omega + step * (15.0 * np.sin(theta) + 3.0 * torque), -limit, limit)
+        turned = theta + step * after
+        i, above = _between(turned / (2 * np.pi / n) + n // 2)
+        j, faster = _between((after + limit) / (2 * limit / (n - 1)))
+        successors, probabilities = [], []
+        for up in (0, 1):
+            for quick in (0, 1):
+                row, column = (i + up) % n, np.minimum(j + quick, n - 1)
+                successors.append(row * n + column)
+                probabilities.append(
+                    np.where(up, above, 1 - above) * np.where(quick, faster, 1 - faster)
+                )
+        return self.adopt(
+            np.stack(successors, -1),
+            np.stack(probabilities, -1),
+            rewards,
+            action_names=[f"torque {t:+.0f}" for t in torque],
+        )
+
+
+def _between(x: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The whole number below, and how far above it x is."""
+    below = np.floor(x)
+    return below.astype(np.int64), x - below
+
+
+@dataclass(frozen=True, kw_only=True)
+class Epidemic(Family):
+    """An epidemic among --size people who fall ill and recover (SIS), with measures against it.
+
+    Kermack and McKendrick's SIS model as a chain (Allen, 2008): of N people i are ill; in a step
+    one more falls ill with probability infection·(1 − measure)·i (N − i)/N², one recovers with
+    probability recovery·i/N. Illness costs i/N a step, a measure m costs ``price``·m. Without
+    infection v(i) = −(i/N)/(1 − γ (1 − recovery/N)).
+    """
+
+    size: int = 100
+    """The number of people."""
+    infection: float = 0.6
+    """How easily people fall ill."""
+    recovery: float = 0.4
+    """How easily they recover."""
+    price: float = 0.2
+    """The cost of the strongest measure, per step."""
+    measures: int = 3
+    """Measures of strength 0, …, 0.9, evenly spaced."""
+
+    def mdp(self) -> FiniteMDP:
+        """[size + 1, measures, 3]."""
+        check_count("measures", self.measures)
+        shares = {"infection": self.infection, "recovery": self.recovery}
+        self.check(self.size, self.size + 1, 3 * self.measures, **shares)
+        ill = np.arange(self.size + 1)
+        strength = np.linspace(0, 0.9, self.measures)
+        more = np.outer(self.infection * ill * (self.size - ill) / self.size**2, 1 - strength)
+        fewer = np.broadcast_to((self.recovery * ill / self.size)[:, None], more.shape)
+        if (more + fewer).max() > 1:
+            raise UserError("infection: too much with this recovery, expected at most 1 in all")
+        around = np.stack([np.minimum(ill + 1, self.size), np.maximum(ill - 1, 0), ill], 1)
+        return self.adopt(
+            np.repeat(around[:, None], self.measures, 1),
+            np.stack([more, fewer, 1 - more - fewer], -1),
+            -(ill / self.size)[:, None] - self.price * strength,
+            action_names=[f"measure {m:.2g}" for m in strength],
+        )
+
+
+FAMILIES: dict[str, type[Family]] = {
+    "queue": Queue,
+    "replacement": Replacement,
+    "pendulum": Pendulum,
+    "epidemic": Epidemic,
+}
