@@ -1,6 +1,6 @@
 """What is said of a command line that is wrong: the option, the value, what was expected."""
 
-import contextlib
+import sys
 
 import pytest
 
@@ -23,11 +23,11 @@ def refused(words):
         ("solve x --iterations many", "--iterations: 'many', expected an integer"),
         ("solve x --discount=high", "--discount: 'high', expected a number"),
         ("solve x --iterations", "--iterations: no value, expected an integer"),
-        ("garnet --out", "--out: no value, expected a path"),
+        ("mdp garnet --out", "--out: no value, expected a path"),
         ("solve x --method foo", "--method: 'foo', expected one of auto, vi, mpi, pi, ipi"),
         ("report x --format bmp", "--format: 'bmp', expected one of pdf, png, svg"),
-        ("garnet --out x --stats 3", "Unrecognized options: --stats, 3; did you mean --states?"),
-        ("garnet --out x y", "Unrecognized options: y"),
+        ("mdp garnet --out x --stats 3", "Unrecognized options: --stats, 3; did you mean --states?"),
+        ("mdp garnet --out x y", "Unrecognized options: y"),
         ("train dqn --env x --stepz 3", "Unrecognized options: --stepz, 3; did you mean --steps?"),
         ("solve x --scheme md-vi --tau -1", "tau: -1.0, expected a number of at least 0"),
     ],
@@ -38,8 +38,12 @@ def test_a_mistake_is_named(words, says):
     assert line.endswith(f" (see movi {words.split()[0]} --help)")
 
 
-def test_a_parser_without_events_still_gives_one_line(monkeypatch, capsys):
-    monkeypatch.setattr(arguments, "_on_parse_error", lambda hook: contextlib.nullcontext())
+def test_a_parser_that_says_it_in_other_words_still_gives_one_line(monkeypatch, capsys):
+    def other(kind, **rest):
+        print("Something is wrong.", file=sys.stderr)
+        sys.exit(2)
+
+    monkeypatch.setattr(arguments.tyro, "cli", other)
     line = refused("solve x --iterations many")
     assert line == "options: 'x --iterations many' (see movi solve --help)"
     assert capsys.readouterr().err == ""

@@ -484,15 +484,15 @@ def test_and_resume_says_what_is_wrong_with_it(bad, tmp_path, refused):
 
 
 def test_progress_that_makes_no_sense_is_no_progress(tmp_path):
-    from momentum_rl.sweeps.progress import read_progress
+    from momentum_rl.sweeps.status import ProgressFile, read_progress
 
-    sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": ""}
+    sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": ""}
     file = tmp_path / "seed-0.json"
     file.write_text(json.dumps(sign))
-    assert read_progress(file)[0].step == 1
+    assert read_progress(file).step == 1
     for step in ("Infinity", str(10**400), "[]", '"1"', "true", "1e400"):
         file.write_text(json.dumps(sign).replace('"step": 1', f'"step": {step}'))
-        assert read_progress(file) == (None, False)
+        assert read_progress(file) == ProgressFile("stopped")
 
 
 @pytest.mark.parametrize("text", ['{"returns": ["a"], "lengths": [1]}', '{"returns": 1}', '"x"'])

@@ -228,5 +228,7 @@ def test_the_network_that_acts_is_declared_and_is_one_of_the_networks():
 
 def test_the_clipped_share_is_of_the_value_whatever_it_is_called():
     z = Categorical(-1.0, 1.0, 3)
-    mine = Algorithm("mine", {"z": AVI.targets["q"]}, preference="z", value_table="z", kinds={"z": z})
+    mine = Algorithm(
+        "mine", {"z": AVI.targets["q"]}, preference="z", value_table="z", kinds={"z": z}
+    )
     assert regression(mine).shown == ("mean_z", "clipped_z")

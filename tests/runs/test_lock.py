@@ -74,8 +74,8 @@ def test_a_child_that_outlives_its_killed_parent_does_not_keep_the_lock(fork, tm
             Lock(tmp_path / "lock")
         parent.kill()
         parent.wait(60)
-        os.kill(child, 0)  # it is there still
-        Lock(tmp_path / "lock").close()
+        os.kill(child, 0)  # it is there still, and on a crowded machine it may just have begun
+        Lock(tmp_path / "lock", patience=60.0).close()
     finally:
         os.kill(child, signal.SIGKILL)
         parent.stdout.close()

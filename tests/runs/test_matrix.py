@@ -7,15 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from momentum_rl.errors import MissingExtra, UserError
+from momentum_rl.errors import UserError
 from momentum_rl.plumbing.games import GAMES
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.matrix import Variant, cross, read_sweep_file
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.runs.sweep import difference, slug
-from momentum_rl.sweeps import commands
-from momentum_rl.sweeps.jobs import jobs_of
-from momentum_rl.sweeps.named import NAMED, SCALES, named_sweep
+from momentum_rl.sweeps.drive import NAMED, SCALES, sweep_named
+from momentum_rl.sweeps.plan import jobs_of
 
 SMALL = {"steps": 300, "learning_starts": 50}
 
@@ -32,12 +31,10 @@ def small(**changes):
         ("paper-beta", 2 * 6 * 5, 50_000_000),
         ("minatar", 5 * 5 * 5, 5_000_000),
         ("minatar-beta", 5 * 6 * 5, 5_000_000),
-        ("minatar-published", 5 * 8 * 5, 1_000_000),
-        ("optimisers", 20 * 4 * 5, 50_000_000),
     ],
 )
 def test_the_papers_scale_is_the_protocol_in_full(name, runs, steps_each):
-    sweep = named_sweep(name, "paper")
+    sweep = sweep_named(name, "paper")
     assert sweep.runs == runs
     assert sweep.steps == runs * steps_each
     for cell in sweep.cells:
@@ -46,7 +43,7 @@ def test_the_papers_scale_is_the_protocol_in_full(name, runs, steps_each):
 
 
 def test_the_papers_atari_comparison_is_every_algorithm_on_every_game_and_both_signs():
-    cells = named_sweep("paper-atari", "paper").cells
+    cells = sweep_named("paper-atari", "paper").cells
     labels = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp", "deep-sql (printed)"]
     assert [(cell.env, cell.label) for cell in cells] == [
         (f"ALE/{game}-v5", label) for game in GAMES for label in labels
@@ -60,7 +57,7 @@ def test_the_papers_atari_comparison_is_every_algorithm_on_every_game_and_both_s
 @pytest.mark.parametrize("name", ["paper-beta", "minatar-beta"])
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_study_of_beta_has_the_appendixs_alternatives(name, scale):
-    cells = named_sweep(name, scale).cells[:6]
+    cells = sweep_named(name, scale).cells[:6]
     steps = cells[0].config.steps
     assert (cells[0].label, cells[0].config.beta_of) == ("dqn", None)
     at_the_end = {cell.label: cell.config.beta_of(steps - 1) for cell in cells[1:]}
@@ -77,7 +74,7 @@ def test_the_study_of_beta_has_the_appendixs_alternatives(name, scale):
 
 
 def test_minatar_has_both_signs_of_deep_sql():
-    cells = named_sweep("minatar", "laptop").cells
+    cells = sweep_named("minatar", "laptop").cells
     signs = {
         cell.label: cell.config.options.sign
         for cell in cells
@@ -86,24 +83,10 @@ def test_minatar_has_both_signs_of_deep_sql():
     assert signs == {"deep-sql": "sql", "deep-sql (printed)": "printed"}
 
 
-def test_the_optimisers_differ_in_optimiser_and_loss_alone():
-    cells = {cell.label: cell.config for cell in named_sweep("optimisers", "laptop").cells[:4]}
-    assert set(cells) == {"dqn", "momentum-dqn", "dqn (modern)", "momentum-dqn (modern)"}
-    assert (cells["dqn"].optimiser, cells["dqn (modern)"].optimiser) == ("rmsprop", "adam")
-    same = replace(
-        cells["dqn (modern)"],
-        **{
-            name: getattr(cells["dqn"], name)
-            for name in ("preset", "optimiser", "loss", "learning_rate", "optimiser_epsilon")
-        },
-    )
-    assert same == cells["dqn"]
-
-
 @pytest.mark.parametrize("name", NAMED)
 @pytest.mark.parametrize("scale", SCALES)
 def test_every_named_sweep_compares_within_equal_lengths(name, scale):
-    sweep = named_sweep(name, scale)
+    sweep = sweep_named(name, scale)
     assert (sweep.name, sweep.scale) == (name, scale)
     assert len({cell.config.steps for cell in sweep.cells}) == 1
     places = {cell.place(seed) for cell in sweep.cells for seed in cell.seeds}
@@ -166,10 +149,10 @@ def test_a_matrix_that_makes_no_sense_is_one_clear_line(changes, says):
 
 
 def test_unknown_names_and_scales_are_named():
-    with pytest.raises(UserError, match="'maxatar', expected one of paper-atari"):
-        named_sweep("maxatar", "quick")
+    with pytest.raises(UserError, match="'maxatar', expected one of minatar"):
+        sweep_named("maxatar", "quick")
     with pytest.raises(UserError, match="'huge', expected one of quick"):
-        named_sweep("minatar", "huge")
+        sweep_named("minatar", "huge")
 
 
 def test_the_difference_between_matrices_is_said():
@@ -280,13 +263,3 @@ def test_too_many_runs_are_refused_before_any_is_made(monkeypatch):
     variants = [Variant("dqn", f"dqn {i}") for i in range(1_000)]
     with pytest.raises(UserError, match="sweep big: 1000000 runs, expected at most 100000"):
         cross("big", ["CartPole-v1"], variants, range(1_000))
-
-
-def test_all_missing_extras_are_named_at_once(monkeypatch):
-    monkeypatch.setattr(commands, "find_spec", lambda name: None)
-    sweep = cross("both", ["ALE/Pong-v5", "MinAtar/Breakout"], [Variant("dqn")], range(2))
-    with pytest.raises(MissingExtra) as error:
-        commands.check_extras(sweep, ray=True)
-    line = "sweep both needs the extras `atari` and `gymnax` and `ray`: "
-    assert str(error.value).startswith(line + "pip install 'momentum-rl[atari,gymnax,ray]'")
-    commands.check_extras(cross("one", ["CartPole-v1"], [Variant("dqn")], [0]), ray=False)

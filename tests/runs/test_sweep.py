@@ -10,20 +10,20 @@ from hypothesis import strategies as st
 from momentum_rl.errors import UserError
 from momentum_rl.runs.matrix import Variant, cross
 from momentum_rl.runs.sweep import from_json, read_sweep, to_json, write_sweep
-from momentum_rl.sweeps.named import named_sweep
+from momentum_rl.sweeps.drive import sweep_named
 from momentum_rl.version import __version__
 
 
 @pytest.mark.parametrize("name", ["paper-beta", "minatar"])
 def test_a_sweep_is_read_as_it_was_written(tmp_path, name):
-    sweep = replace(named_sweep(name, "laptop"), command="movi sweep it")
+    sweep = replace(sweep_named(name, "laptop"), command="movi sweep it")
     write_sweep(tmp_path / "new" / "one", sweep)
     assert read_sweep(tmp_path / "new" / "one") == sweep
     assert sweep.version == __version__
 
 
 def test_the_file_says_everything_about_each_cell(tmp_path):
-    write_sweep(tmp_path, named_sweep("minatar-beta", "paper"))
+    write_sweep(tmp_path, sweep_named("minatar-beta", "paper"))
     data = json.loads((tmp_path / "sweep.json").read_text())
     assert (data["format"], data["name"], data["scale"]) == (1, "minatar-beta", "paper")
     cell = data["cells"][3]

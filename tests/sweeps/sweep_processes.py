@@ -104,12 +104,6 @@ def workers_of(directory, below=None):
     return [pid for pid in workers if below is None or below in _ancestors(pid, everything)]
 
 
-def descendants(pid):
-    """A process, its children, theirs, and so on."""
-    everything = processes()
-    return [p for p in everything if p == pid or pid in _ancestors(p, everything)]
-
-
 def _ancestors(pid, everything):
     found = []
     while pid in everything and pid > 1:

@@ -12,7 +12,7 @@ import pytest
 from momentum_rl.cli import main
 from momentum_rl.runs.files import read_metrics, read_status
 from momentum_rl.runs.sweep import read_sweep, run_directory
-from momentum_rl.sweeps.named import NAMED
+from momentum_rl.sweeps.drive import NAMED
 from momentum_rl.training.train import train
 from tests.sweeps.sweep_processes import (
     TOML,
@@ -243,12 +243,12 @@ def test_an_interrupt_stops_a_sweep_with_checkpoints(movi, tmp_path):
     [
         (["sweep"], "sweep: nothing"),
         (["sweep", "maxatar"], "sweep: 'maxatar'"),
-        (["sweep", "minatar"], "no --scale, expected quick, laptop or paper"),
+        (["sweep", "minatar"], "scale: None, expected one of quick, laptop, paper"),
         (["sweep", "minatar", "--scale", "huge"], "huge"),
         (["sweep", "minatar", "--scale", "quick", "--workers", "0"], "workers: 0"),
-        (["sweep", "mine.toml", "--scale", "quick"], "a file has none"),
-        (["sweep", "mine.toml", "--ray", "local", "--workers", "2"], "workers: not with --ray"),
-        (["sweep", "mine.toml", "--ray", "local", "--cpus", "0"], "cpus: 0"),
+        (["sweep", "mine.toml", "--scale", "quick"], "mine.toml has no scales"),
+        (["sweep", "mine.toml", "--ray", "auto", "--workers", "2"], "workers: not with --ray"),
+        (["sweep", "mine.toml", "--ray", "auto", "--cpus", "0"], "cpus: 0"),
         (["sweep", "mine.toml", "--gpus", "1"], "gpus: only with --ray"),
         (["sweep", "none.toml"], "No such file"),
         (["sweep", "--out", "full"], "full has no sweep.json"),

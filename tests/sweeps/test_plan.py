@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from momentum_rl.errors import UserError
 from momentum_rl.plumbing.sizes import require
 from momentum_rl.runs.matrix import Variant, cross
-from momentum_rl.sweeps.jobs import jobs_of
-from momentum_rl.sweeps.needs import Footprint, computed
-from momentum_rl.sweeps.plan import PROCESS, fitted, grouped, shares
-from momentum_rl.sweeps.ray_cluster import planned
+from momentum_rl.sweeps import ray_cluster
+from momentum_rl.sweeps.local import fitted, shares
+from momentum_rl.sweeps.plan import PROCESS, Plan, computed, grouped, jobs_of
+from momentum_rl.training.footprint import Footprint
 
 MB = 10**6
 SWEEP = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], range(5))
@@ -21,6 +21,10 @@ SWEEP = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], ra
 
 def needs(replay, fused=True):
     return (Footprint(replay, replay, 2 * replay, MB, fused),) * 2
+
+
+def plan_of(needs):
+    return Plan(tuple(jobs_of(grouped(SWEEP, needs))), needs)
 
 
 @given(st.integers(1, 64), st.integers(1, 100))
@@ -81,48 +85,35 @@ def test_seeds_go_together_only_where_they_are_compiled_together():
     assert [cell.together for cell in grouped(SWEEP, needs(MB, fused=False)).cells] == [1, 1]
 
 
-@pytest.mark.parametrize(
-    ("share", "together"), [(5 * 100, 5), (499, 4), (250, 2), (199, 1), (100, 1)]
-)
-def test_as_many_seeds_go_together_as_fit_into_a_workers_memory(share, together):
-    memory = 2 * (PROCESS + share * MB)
-    plan = fitted(grouped(SWEEP, needs(100 * MB)), needs(100 * MB), 2, memory=memory)
-    assert [cell.together for cell in plan.sweep.cells] == [together, together]
-    assert plan.workers == 2
-    for job in jobs_of(plan.sweep):
-        assert plan.memory(job) == PROCESS + len(job.seeds) * 100 * MB
+def test_a_job_takes_what_its_seeds_take():
+    plan = plan_of(needs(100 * MB))
+    for job in plan.jobs:
+        assert len(job.seeds) == 5
+        assert plan.memory(job) == PROCESS + 5 * 100 * MB
+    assert plan.disk() == (5 * 200 * MB, 2 * 5 * MB)
 
 
 def test_more_workers_than_memory_is_refused_and_the_right_number_named():
     memory = 3 * (PROCESS + 7_000 * MB)
     with pytest.raises(UserError, match=r"workers: 4, .* 8\.1 GB .*; at most --workers 3"):
-        fitted(SWEEP, needs(7_000 * MB, fused=False), 4, memory=memory)
+        fitted(plan_of(needs(7_000 * MB, fused=False)), 4, memory)
     with pytest.raises(UserError, match=r"24\.3 GB of memory, 24\.3 GB are available$") as error:
-        fitted(SWEEP, needs(23_200 * MB + 1), 1, memory=memory)
+        fitted(plan_of(needs(23_200 * MB // 5 + 1)), 1, memory)
     assert "--workers" not in str(error.value)
 
 
 def test_without_a_number_there_are_as_many_workers_as_fit(monkeypatch):
-    monkeypatch.setattr("momentum_rl.sweeps.plan.available_cores", lambda: list(range(8)))
+    monkeypatch.setattr("momentum_rl.sweeps.local.available_cores", lambda: list(range(8)))
     memory = 3 * (PROCESS + 7_000 * MB)
-    assert fitted(SWEEP, needs(7_000 * MB, fused=False), None, memory=memory).workers == 3
-    assert fitted(SWEEP, needs(MB, fused=False), None, memory=10**12).workers == 8
+    assert fitted(plan_of(needs(7_000 * MB, fused=False)), None, memory).workers == 3
+    assert fitted(plan_of(needs(MB, fused=False)), None, 10**12).workers == 8
 
 
 def test_a_replay_in_files_may_be_larger_than_the_memory():
     mapped = (Footprint(7_000 * MB, 0, 8_000 * MB, MB, False),) * 2
     memory = 3 * (PROCESS + 1_000 * MB)
-    assert fitted(SWEEP, mapped, 3, memory=memory).workers == 3
-    assert fitted(SWEEP, mapped, None, memory=memory).workers == 1
-
-
-def test_a_sweep_that_has_begun_keeps_its_groups():
-    begun = grouped(SWEEP, needs(100 * MB))
-    jobs = list(jobs_of(begun))
-    plan = fitted(begun, needs(100 * MB), None, jobs=jobs, memory=PROCESS + 500 * MB)
-    assert (plan.sweep, plan.workers) == (begun, 1)
-    with pytest.raises(UserError, match=r"needs 1\.6 GB of memory, 1\.6 GB are available"):
-        fitted(begun, needs(100 * MB), None, jobs=jobs, memory=PROCESS + 499 * MB)
+    assert fitted(plan_of(mapped), 3, memory).workers == 3
+    assert fitted(plan_of(mapped), None, memory).workers == 1
 
 
 def test_what_cannot_fit_on_the_disk_is_refused(tmp_path):
@@ -138,16 +129,11 @@ def test_a_cluster_takes_as_many_tasks_as_its_nodes_have_room_for():
         {"CPU": 8.0, "GPU": 1.0, "memory": 64e9},
         {"CPU": 1.0, "memory": 64e9},
     ]
-    sweep, need = grouped(SWEEP, needs(100 * MB)), needs(100 * MB)
-    plan = planned(sweep, need, nodes, 2.0, 0.0, None)
-    assert plan.workers == 2  # 6 tasks at once would go, there are two
-    plan = planned(sweep, need, nodes, 1.0, 0.0, None)
-    assert [cell.together for cell in plan.sweep.cells] == [3, 3]  # on the first node
-    assert plan.workers == 4
-    plan = planned(sweep, need, nodes, 1.0, 0.5, None)
-    assert [cell.together for cell in plan.sweep.cells] == [5, 5]
-    assert plan.workers == 2
+    groups, runs = plan_of(needs(100 * MB)), plan_of(needs(100 * MB, fused=False))
+    assert ray_cluster.fitted(groups, nodes, 2.0, 0.0).workers == 2  # there are two jobs
+    assert ray_cluster.fitted(runs, nodes, 2.0, 0.0).workers == 6
+    assert ray_cluster.fitted(runs, nodes, 1.0, 0.5).workers == 2
     with pytest.raises(UserError, match="gpus: 2, no node"):
-        planned(sweep, need, nodes, 1.0, 2.0, None)
+        ray_cluster.fitted(runs, nodes, 1.0, 2.0)
     with pytest.raises(UserError, match="largest node that can take it has 64 GB"):
-        planned(SWEEP, needs(10**11), nodes, 1.0, 0.0, None)
+        ray_cluster.fitted(plan_of(needs(10**11)), nodes, 1.0, 0.0)

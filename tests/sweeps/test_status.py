@@ -1,8 +1,6 @@
 """How runs stand, whatever their directories look like."""
 
 import json
-import os
-import time
 from contextlib import closing
 
 import pytest
@@ -11,9 +9,8 @@ from momentum_rl.cli import main
 from momentum_rl.runs.lock import SWEEP_LOCK, Lock
 from momentum_rl.runs.matrix import Variant, cross
 from momentum_rl.runs.sweep import run_directory, write_sweep
-from momentum_rl.sweeps.jobs import jobs_of
-from momentum_rl.sweeps.progress import Progress, read_progress
-from momentum_rl.sweeps.status import overview, summary
+from momentum_rl.sweeps.plan import jobs_of
+from momentum_rl.sweeps.status import Progress, ProgressFile, overview, read_progress, summary
 
 SWEEP = cross(
     "mine",
@@ -45,19 +42,12 @@ def put_run(directory, index, seed, status=None, rows=()):
     return path
 
 
-def put_sign(directory, index, seed, age=0.0, **changes):
+def put_sign(directory, index, seed, **changes):
     job = next(j for j in jobs_of(SWEEP) if (j.index, j.seeds[0]) == (index, seed))
     file = job.progress(directory)
     file.parent.mkdir(parents=True, exist_ok=True)
-    data = {
-        "state": "running",
-        "step": 250,
-        "steps_per_second": 50.0,
-        "message": "",
-        "where": "here:1",
-    }
+    data = {"state": "running", "step": 250, "steps_per_second": 50.0, "message": ""}
     file.write_text(json.dumps({**data, **changes}))
-    os.utime(file, (time.time() - age,) * 2)
 
 
 def states(directory):
@@ -83,14 +73,15 @@ def test_every_state_is_told_from_the_others(sweep):
     put_run(sweep, 0, 2, running)
     put_sign(sweep, 0, 2)
     put_run(sweep, 0, 3, running, ['{"step": 100}\n', '{"step": 200}\n', '{"st'])
-    put_sign(sweep, 0, 3, age=3600, step=150)
+    put_sign(sweep, 0, 3, state="stopped", step=150)
     put_run(sweep, 1, 0, {"status": "failed", "step": 7, "message": "ValueError()"})
     put_sign(sweep, 1, 1, state="failed", message="no such thing", step=0)
     put_run(sweep, 1, 2, {"status": "interrupted", "step": 300, "message": ""})
     assert overview(sweep).left is None  # nobody works on it
+    assert states(sweep)[2] == ("interrupted", 0)
     with locked(sweep):
         seen = overview(sweep)
-    assert states(sweep) == [
+    assert [(run.state, run.step) for run in seen.runs] == [
         ("finished", 1000),
         ("diverged", 400),
         ("running", 250),
@@ -119,7 +110,7 @@ def test_half_written_and_newer_runs_are_rows_of_the_table(sweep, capsys):
     (put_run(sweep, 0, 3) / "status.json").write_text("[]")
     (put_run(sweep, 1, 0) / "status.json").write_text('{"status": "running", "step": "many"}')
     (put_run(sweep, 1, 1) / "status.json").write_bytes(b"\xff\xfe")
-    put_sign(sweep, 1, 2, step="far", where=3)
+    put_sign(sweep, 1, 2, step="far")
     put_run(sweep, 1, 3, {"status": "running", "step": 3}, ["\x00\x00\n", '{"step": null}\n'])
     assert [run.state for run in overview(sweep).runs] == [
         "waiting",
@@ -141,12 +132,12 @@ def test_the_progress_of_a_group_is_that_of_each_of_its_runs(tmp_path):
     write_sweep(tmp_path, group)
     (job,) = jobs_of(group)
     assert str(job.log(tmp_path).relative_to(tmp_path)) == "logs/CartPole-v1/dqn/seed-0.txt"
-    with Progress(job.progress(tmp_path)) as progress:
+    progress = Progress(job.progress(tmp_path))
+    with locked(tmp_path):
         progress.reach(123)
-        progress._write()
         assert [(run.state, run.step) for run in overview(tmp_path).runs] == [("running", 123)] * 4
-    sign, fresh = read_progress(job.progress(tmp_path))
-    assert (sign.state, sign.step, fresh) == ("stopped", 123, True)
+    progress.end("stopped")
+    assert read_progress(job.progress(tmp_path)) == ProgressFile("stopped", 123)
     assert [run.state for run in overview(tmp_path).runs] == ["waiting"] * 4
 
 
@@ -182,8 +173,6 @@ def test_a_missing_directory_and_a_file_are_named(tmp_path, capsys):
     (tmp_path / "file").write_text("")
     assert main(["status", str(tmp_path / "file")]) == 2
     assert "is a file" in capsys.readouterr().err
-    assert main(["status", str(tmp_path), "--every", "0"]) == 2
-    assert "every: 0" in capsys.readouterr().err
 
 
 def test_runs_of_no_sweep_are_shown_too(tmp_path, capsys):

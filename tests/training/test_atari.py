@@ -16,7 +16,7 @@ from momentum_rl.replay import FrameReplay, UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.spaces import ObservationSpace
-from momentum_rl.sweeps.named import named_sweep
+from momentum_rl.sweeps.drive import sweep_named
 from momentum_rl.training.train import train
 
 ATARI = ObservationSpace((4, 84, 84), "uint8")
@@ -144,7 +144,7 @@ def test_the_command_of_the_paper_is_the_papers_experiment():
     )
     assert words == "train"
     config = Config(**{name: getattr(command, name) for name in Config.__dataclass_fields__})
-    cells = {(c.env, c.label): c for c in named_sweep("paper-atari", "paper").cells}
+    cells = {(c.env, c.label): c for c in sweep_named("paper-atari", "paper").cells}
     assert config == cells["ALE/Seaquest-v5", "momentum-dqn"].config_of(0)
     expected = {
         "steps": 200 * 250_000,

@@ -7,11 +7,12 @@ defaults that these words ask for; and ``hint(words)``, what to say of an option
 import contextlib
 import difflib
 import io
-import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import is_dataclass
+from itertools import takewhile
 from types import NoneType
-from typing import Annotated, Any, get_args, get_type_hints
+from typing import Annotated, Any, Literal, get_args, get_origin, get_type_hints
 
 import tyro
 
@@ -19,7 +20,7 @@ from momentum_rl.errors import UserError, in_words
 
 _TRUST = (
     "A module that the environment or the algorithm names (MODULE:NAME) and whose code may run; "
-    "this option may be repeated. Files alone are not believed."
+    "this option may be repeated. A file cannot grant this itself."
 )
 Trust = Annotated[
     tuple[str, ...], tyro.conf.UseAppendAction, tyro.conf.arg(metavar="MODULE", help=_TRUST)
@@ -46,90 +47,80 @@ def with_options(kind: Any, words: Sequence[str], program: str) -> Any:
     defaults = {}
     if hasattr(kind, "given"):
         kind, defaults["default"] = kind.given(words)
-
-    def refuse(event: Any) -> None:
-        line = _line(event, kind, words)
-        if hasattr(kind, "hint") and type(event).__name__ == "UnrecognizedArgs":
-            line += f"; {kind.hint(words)}"
-        raise _Refused(f"{line} (see {program} --help)")
-
+    drawn = io.StringIO()
     try:
-        # Without the hook, which is not promised by tyro, there is still one line.
-        with _on_parse_error(refuse), contextlib.redirect_stderr(io.StringIO()):
-            return tyro.cli(kind, prog=program, args=words, config=_CONFIG, **defaults)
-    except _Refused as refused:
-        raise UserError(str(refused)) from None
+        with contextlib.redirect_stderr(drawn):
+            command, unknown = tyro.cli(
+                kind, prog=program, args=words, config=_CONFIG, return_unknown_args=True, **defaults
+            )
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        raise UserError(f"options: {' '.join(words)!r} (see {program} --help)") from None
+        line = _mistake(drawn.getvalue(), dict(_options(kind)), words)
+        raise UserError(f"{line} (see {program} --help)") from None
+    if unknown:
+        line = f"Unrecognized options: {', '.join(unknown)}{_meant(unknown, kind)}"
+        if hasattr(kind, "hint"):
+            line += f"; {kind.hint(words)}"
+        raise UserError(f"{line} (see {program} --help)")
+    return command
 
 
-class _Refused(Exception):
-    """Carries a line past tyro, which catches every ValueError."""
+def _options(kind: Any) -> Iterator[tuple[str, Any]]:
+    """The options of a dataclass, and of those within it, as they are written; and their types."""
+    hints = get_type_hints(kind, include_extras=True)
+    for name in kind.__dataclass_fields__:
+        expected, *marks = get_args(hints[name]) if _is_annotated(hints[name]) else (hints[name],)
+        if is_dataclass(expected):
+            yield from _options(expected)
+            continue
+        metavars = (mark.metavar for mark in marks if getattr(mark, "metavar", None))
+        yield next(metavars, name.upper()), expected  # as one without a name is called
+        yield f"--{name.replace('_', '-')}", expected
 
 
-def _on_parse_error(hook: Any) -> contextlib.AbstractContextManager[None]:
-    try:
-        from tyro._errors import on_parse_error
-    except ImportError:
-        return contextlib.nullcontext()
-    return on_parse_error(hook)
+def _is_annotated(hint: Any) -> bool:
+    return hasattr(hint, "__metadata__")
 
 
-def _line(event: Any, kind: Any, words: Sequence[str]) -> str:
-    """What is wrong, by tyro's event: see `tyro._errors`."""
-    match type(event).__name__:
-        case "MissingArgs":
-            missing = [one.arg for one in event.missing_arguments]
-            return "; ".join(f"{_name(one)}: missing, expected {_expected(one)}" for one in missing)
-        case "BadValue":
-            name, expected = _name(event.argument), _expected(event.argument)
-            return f"{name}: no value, expected {expected}"
-        case "InvalidChoice":
-            name, choices = _name(event.argument), ", ".join(event.choices)
-            return f"{name}: {event.value!r}, expected one of {choices}"
-        case "UnrecognizedArgs":
-            return f"Unrecognized options: {', '.join(event.tokens)}{_meant(event.tokens, kind)}"
-        case "InstantiationFailure" if event.argument is not None:
-            name, expected = _name(event.argument), _expected(event.argument)
-            return f"{name}: {_given(words, name)!r}, expected {expected}"
-        case _:
-            return str(getattr(event, "message", "options: not understood"))
-
-
-def _name(argument: Any) -> str:
-    """An argument as it is written: --states, FILE."""
-    lowered = argument.lowered
-    return str(lowered.metavar if argument.is_positional() else lowered.name_or_flags[0])
+def _mistake(drawn: str, options: dict[str, Any], words: Sequence[str]) -> str:
+    """What is wrong, by what tyro draws: the option, what was given, and what was expected."""
+    lines = [line.strip("│╭╮╰╯─ ") for line in drawn.splitlines()]
+    text = " ".join(filter(None, lines)).partition(" For full helptext")[0]
+    if (its_own := re.search(r"Error parsing options: (.*)", text)) is not None:
+        return its_own[1]
+    if "Missing from" in text:
+        missing = [line.split()[0] for line in lines if line and line.split()[0] in options]
+        return "; ".join(
+            f"{name}: missing, expected {_expected(options[name])}" for name in missing
+        )
+    named = re.search(r"(?:Error parsing |argument ')([\w-]+)", text)
+    if named is None or named[1] not in options:
+        return f"options: {' '.join(words)!r}"
+    given = "no value" if "Missing value" in text else repr(_given(words, named[1]))
+    return f"{named[1]}: {given}, expected {_expected(options[named[1]])}"
 
 
 def _given(words: Sequence[str], option: str) -> str:
     """All values of an option, as they were given."""
     first = value_of(words, option) or ""
     after = words[words.index(first) + 1 :] if first in words else []
-    return " ".join([first, *itertools.takewhile(lambda word: not word.startswith("--"), after)])
+    return " ".join([first, *takewhile(lambda word: not word.startswith("--"), after)])
 
 
-def _expected(argument: Any) -> str:
-    """What values an argument takes, in words."""
-    kinds = get_args(argument.field.type_stripped) or (argument.field.type_stripped,)
-    known = [in_words(kind) for kind in kinds if kind not in (NoneType, ...)]
-    return " or ".join(dict.fromkeys(known))
+def _expected(hint: Any) -> str:
+    """What values an option takes, in words; of a list, what each of them is."""
+    inner = [one for one in get_args(hint) if one not in (NoneType, ...)]
+    if get_origin(hint) is Literal or not inner:
+        return in_words(hint)
+    return " or ".join(dict.fromkeys(map(_expected, inner)))
 
 
-def _meant(tokens: Sequence[str], kind: Any) -> str:
+def _meant(unknown: Sequence[str], kind: Any) -> str:
     """A suggestion, where an option is nearly one of the command's."""
-    known = list(_fields(kind))
-    for token in tokens:
-        own = token.partition("=")[0].removeprefix("--").replace("-", "_")
-        if near := token.startswith("--") and difflib.get_close_matches(own, known, 1, 0.7):
-            return f"; did you mean --{near[0].replace('_', '-')}?"
+    known = [name for name, _ in _options(kind) if name.startswith("--")]
+    for word in unknown:
+        near = difflib.get_close_matches(word.partition("=")[0], known, 1, 0.7)
+        if near and word.startswith("--"):
+            return f"; did you mean {near[0]}?"
     return ""
-
-
-def _fields(kind: Any) -> Iterator[str]:
-    """The names of a dataclass's fields, of the dataclasses within it too."""
-    hints = get_type_hints(kind)
-    for name in kind.__dataclass_fields__:
-        yield from _fields(hints[name]) if is_dataclass(hints[name]) else (name,)

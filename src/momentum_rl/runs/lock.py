@@ -3,28 +3,15 @@
 import fcntl
 import os
 import socket
-import time
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from momentum_rl.errors import UserError
 from momentum_rl.plumbing.files import open_own, writing
 
 RUN_LOCK = "lock"
 SWEEP_LOCK = ".sweep.lock"
-
-
-_held: set[int] = set()
-"""The descriptors of this process's locks."""
-
-
-def _let_go() -> None:
-    """In a forked child: a copy of the descriptor would keep the lock after its owner's death."""
-    for number in _held:
-        os.close(number)
-    _held.clear()
-
-
-os.register_at_fork(after_in_child=_let_go)
 
 
 class InUse(UserError):
@@ -34,8 +21,8 @@ class InUse(UserError):
 class Lock:
     """Held until it is closed or the process dies, whichever way: a stale one holds nobody up.
 
-    The system keeps the lock (``flock``), and frees it with the process. The file's content only
-    tells others whose it is.
+    The system keeps the lock (``flock``) and frees it with the process; forked children do not keep
+    it. The file's content only tells others whose it is.
     """
 
     def __init__(self, file: Path, of: str = "run", patience: float = 0.0) -> None:
@@ -46,41 +33,33 @@ class Lock:
           of: what the directory is.
           patience: seconds; `movi status` holds the lock of a sweep while it looks at it.
         """
-        self._file, end = file, time.monotonic() + patience
-        while True:
-            with writing(file):
-                self._number = open_own(file, os.O_RDWR | os.O_CREAT)
-            try:
-                fcntl.flock(self._number, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if os.path.samestat(os.fstat(self._number), file.stat()):
-                    break
-            except FileNotFoundError:
-                pass  # its owner removed it in between
-            except BlockingIOError:
-                if time.monotonic() >= end:
-                    owner = os.read(self._number, 200).decode(errors="replace").strip()
-                    os.close(self._number)
-                    raise InUse(
-                        f"{file.parent}: in use by {owner or 'another process'}; expected one "
-                        f"process per {of} directory"
-                    ) from None
-                time.sleep(0.05)
-            except OSError as error:
-                os.close(self._number)
-                raise UserError(f"{file}: cannot be locked: {error.strerror}") from None
-            os.close(self._number)
-        _held.add(self._number)
-        owner = f"process {os.getpid()} on {socket.gethostname()}\n"
+        self._file = file
+        self._lock = FileLock(file, timeout=patience, thread_local=False, fallback_to_soft=False)
         with writing(file):
-            os.truncate(self._number, 0)
-            os.pwrite(self._number, owner.encode(), 0)
+            try:
+                self._lock.acquire()
+            except Timeout:
+                raise InUse(
+                    f"{file.parent}: in use by {_owner(file)}; expected one process per {of} "
+                    "directory"
+                ) from None
+            try:
+                with os.fdopen(open_own(file, os.O_WRONLY | os.O_TRUNC), "w") as opened:
+                    opened.write(f"process {os.getpid()} on {socket.gethostname()}\n")
+            except OSError:
+                self._lock.release()
+                raise
 
     def close(self) -> None:
         """Frees the directory; in a forked child it is the parent's still."""
-        if self._number in _held:
+        if self._lock.is_locked:
             self._file.unlink(missing_ok=True)
-            _held.remove(self._number)
-            os.close(self._number)
+            self._lock.release()
+
+
+def _owner(file: Path) -> str:
+    with os.fdopen(open_own(file, os.O_RDONLY), errors="replace") as opened:
+        return opened.read(200).strip() or "another process"
 
 
 def is_locked(file: Path) -> bool:

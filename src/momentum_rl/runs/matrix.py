@@ -84,12 +84,12 @@ def cross(
 
 
 def _names(kind: Any) -> set[str]:
-    return set() if kind is None else {own.name for own in fields(kind)}
+    return set() if kind is None else {option.name for option in fields(kind)}
 
 
 @dataclass(frozen=True)
 class _Matrix:
-    """A user's own sweep."""
+    """A sweep as a file describes it."""
 
     environments: list[str]
     algorithms: list[str | dict[str, Any]]
@@ -98,6 +98,7 @@ class _Matrix:
     preset: str | None = None
     config: dict[str, Any] = field(default_factory=dict)
     together: int | None = None
+    scales: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -109,49 +110,62 @@ class _Algorithm:
     preset: str | None = None
 
 
-def read_sweep_file(file: Path, trust: Collection[str] = ()) -> Sweep:
-    """A user's own sweep.
+def read_sweep_file(file: Path, trust: Collection[str] = (), scale: str | None = None) -> Sweep:
+    """A sweep from a file (.toml or .json).
 
     A table with ``environments`` (ids), ``algorithms`` (names, or tables with ``algorithm``,
     ``label``, ``preset``, options and any fields of a config), ``seeds`` (how many, or which), and,
-    if need be, ``name``, ``preset``, ``config`` (fields that all runs share) and ``together`` (how
-    many seeds one task takes side by side; all of them, if it is left out). ``trust`` are the
-    modules that algorithms may name (MODULE:NAME).
+    if need be, ``name``, ``preset``, ``config`` (fields that all runs share), ``together`` (how
+    many seeds one task takes side by side; all of them, if it is left out) and ``scales``: by name,
+    what replaces these keys at that scale. ``trust`` are the modules that algorithms may name
+    (MODULE:NAME).
     """
-    kind = file.suffix.lower().removeprefix(".")
-    if kind not in ("toml", "json"):
-        raise UserError(f"sweep: {file}, expected a file that ends in .toml or .json")
-    data = checked(parsed(text(file), str(file), kind), dict[str, Any], str(file))
-    if unknown := sorted(set(data) - _names(_Matrix)):
-        expected = ", ".join(sorted(_names(_Matrix)))
-        raise UserError(f"{file}: unknown: {', '.join(unknown)}; expected some of {expected}")
-    given: _Matrix = checked(data, _Matrix, str(file))
-    _check_options(given.config, f"{file}: config")
-    variants = [_variant(own, f"{file}: algorithms") for own in given.algorithms]
+    matrix = _at_scale(file, scale)
+    variants = [_variant(data, f"{file}: algorithms") for data in matrix.algorithms]
+    _check_options(matrix.config, f"{file}: config")
     try:
         for variant in variants:
             find(variant.algorithm, trust)
         return cross(
-            given.name or file.stem,
-            given.environments,
+            matrix.name or file.stem,
+            matrix.environments,
             variants,
-            _seeds(given.seeds),
-            preset=given.preset,
-            options=given.config,
-            together=given.together,
+            _seeds(matrix.seeds),
+            scale=scale or AS_WRITTEN,
+            preset=matrix.preset,
+            options=matrix.config,
+            together=matrix.together,
         )
     except UserError as error:
         line = str(error)
         raise UserError(line if line.startswith(str(file)) else f"{file}: {line}") from None
 
 
+def _at_scale(file: Path, scale: str | None) -> _Matrix:
+    """What a file says at one of its scales; it may have none."""
+    kind = file.suffix.lower().removeprefix(".")
+    if kind not in ("toml", "json"):
+        raise UserError(f"sweep: {file}, expected a file that ends in .toml or .json")
+    data = checked(parsed(text(file), str(file), kind), dict[str, Any], str(file))
+    scales = checked(data.get("scales", {}), dict[str, dict[str, Any]], f"{file}: scales")
+    if scale not in (scales or (None,)):
+        expected = f"one of {', '.join(scales)}" if scales else f"none: {file} has no scales"
+        raise UserError(f"scale: {scale!r}, expected {expected}")
+    keys = {**data, **scales.get(scale, {})}
+    if unknown := sorted(set(keys) - _names(_Matrix)):
+        expected = ", ".join(sorted(_names(_Matrix)))
+        raise UserError(f"{file}: unknown: {', '.join(unknown)}; expected some of {expected}")
+    matrix: _Matrix = checked(keys, _Matrix, str(file))
+    return matrix
+
+
 def _variant(data: str | dict[str, Any], name: str) -> Variant:
     if isinstance(data, str):
         return Variant(data)
-    own: _Algorithm = checked(data, _Algorithm, name)
+    head: _Algorithm = checked(data, _Algorithm, name)
     options = {k: v for k, v in data.items() if k not in _names(_Algorithm)}
-    _check_options(options, f"{name}: {own.algorithm}")
-    return Variant(own.algorithm, own.label, own.preset, tuple(options.items()))
+    _check_options(options, f"{name}: {head.algorithm}")
+    return Variant(head.algorithm, head.label, head.preset, tuple(options.items()))
 
 
 def _check_options(options: Mapping[str, Any], name: str) -> None:

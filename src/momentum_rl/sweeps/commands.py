@@ -3,18 +3,17 @@
 import sys
 import time
 from dataclasses import dataclass
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated
 
 from tyro.conf import Positional, arg
 
-from momentum_rl.errors import MissingExtra, UserError, plain
+from momentum_rl.errors import UserError, plain
 from momentum_rl.plumbing.arguments import Trust
 
 if TYPE_CHECKING:
-    from momentum_rl.runs.sweep import Sweep
-    from momentum_rl.sweeps.drive import Pool
+    from momentum_rl.sweeps.local import ThisMachine
+    from momentum_rl.sweeps.ray_cluster import RayCluster
 
 
 @dataclass(frozen=True)
@@ -22,17 +21,18 @@ class RunSweep:
     """Run a matrix of training runs, or continue it; finished runs are not repeated."""
 
     name: Positional[Annotated[str | None, arg(metavar="NAME")]] = None
-    """paper-atari, paper-beta, minatar, minatar-beta, minatar-published or optimisers; or a file
-    (.toml or .json) with a matrix of your own; left out, it continues what --out holds."""
+    """paper-atari, paper-beta, minatar or minatar-beta; or a file (.toml or .json) with a matrix of
+    your own; left out, it continues what --out holds."""
     out: Annotated[Path | None, arg(metavar="DIR")] = None
     """The sweep's directory, new or empty, or one to continue (default: sweeps/NAME-SCALE)."""
-    scale: Literal["quick", "laptop", "paper"] | None = None
-    """The size of a sweep by name. quick only shows that everything works: its numbers mean
-    nothing. laptop takes a night on two cores. paper is the full protocol. See docs/sweeps.md."""
+    scale: Annotated[str | None, arg(metavar="SCALE")] = None
+    """The size of a sweep by name: quick, laptop or paper. quick only shows that everything works:
+    its numbers mean nothing. laptop takes a night on two cores. paper is the full protocol. Or one
+    of the scales of your file. See docs/sweeps.md."""
     workers: Annotated[int | None, arg(metavar="N")] = None
     """Processes at once, the cores divided among them (default: one per core, as memory allows)."""
     ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
-    """Run on the Ray cluster at this address instead; local: on a Ray started here, for this."""
+    """Run on the Ray cluster at this address instead (HOST:PORT, or auto)."""
     cpus: Annotated[float | None, arg(metavar="N")] = None
     """With --ray: CPUs per task (default: 1)."""
     gpus: Annotated[float | None, arg(metavar="N")] = None
@@ -44,11 +44,13 @@ class RunSweep:
     def execute(self) -> None:
         """Run, and name the runs that failed."""
         from momentum_rl.runs.sweep import slug
-        from momentum_rl.sweeps.drive import run_sweep, to_stdout
+        from momentum_rl.sweeps.drive import run_sweep, sweep_named, to_stdout
 
-        pool, sweep, out = self._pool(), self._sweep(), self.out
-        if sweep is not None:
-            check_extras(sweep, ray=self.ray is not None)
+        pool, sweep, out = self._pool(), None, self.out
+        if self.name is not None:
+            sweep = sweep_named(self.name, self.scale, self.trust)
+        elif self.scale is not None:
+            raise UserError("scale: only with a sweep's name")
         if out is None:
             if sweep is None:
                 raise UserError("sweep: nothing, expected a name, a file, or --out to continue")
@@ -64,16 +66,15 @@ class RunSweep:
             dry_run=self.dry_run,
             say=to_stdout,
         )
-        for failure in failures:
-            run = failure.run
+        for run in failures:
             line = f"{run.env} {run.label} seed {run.seed} failed: {run.message}"
-            print(plain(f"movi: {line} (log: {failure.log})"), file=sys.stderr)
+            print(plain(f"movi: {line} (log: {run.log})"), file=sys.stderr)
         if failures:
             sys.exit(1)
         if not self.dry_run:
             print(f"results      {out}")
 
-    def _pool(self) -> "Pool":
+    def _pool(self) -> "ThisMachine | RayCluster":
         if self.ray is None:
             from momentum_rl.sweeps.local import ThisMachine
 
@@ -88,31 +89,6 @@ class RunSweep:
         cpus = 1.0 if self.cpus is None else self.cpus
         return RayCluster(self.ray, cpus, self.gpus or 0.0)
 
-    def _sweep(self) -> "Sweep | None":
-        if self.name is None:
-            if self.scale is not None:
-                raise UserError("scale: only with a sweep's name")
-            return None
-        from momentum_rl.sweeps.drive import sweep_named
-
-        return sweep_named(self.name, self.scale, self.trust)
-
-
-def check_extras(sweep: "Sweep", *, ray: bool) -> None:
-    """Raises, in one line for all of them, for extras that a sweep needs and that are missing."""
-    from momentum_rl.envs.atari import is_atari
-    from momentum_rl.envs.gymnax_env import is_gymnax
-
-    environments = {cell.env for cell in sweep.cells}
-    needed = {
-        "atari": any(map(is_atari, environments)) and "ale_py",
-        "gymnax": any(map(is_gymnax, environments)) and "gymnax",
-        "ray": ray and "ray",
-    }
-    missing = [extra for extra, module in needed.items() if module and find_spec(module) is None]
-    if missing:
-        raise MissingExtra(f"sweep {sweep.name}", *missing)
-
 
 @dataclass(frozen=True)
 class ShowStatus:
@@ -121,14 +97,10 @@ class ShowStatus:
     directory: Positional[Annotated[Path, arg(metavar="DIR")]]
     """The directory of a sweep, or any directory with runs in it."""
     watch: bool = False
-    """Show it again and again, until all runs have ended or you interrupt it."""
-    every: Annotated[float, arg(metavar="SECONDS")] = 2.0
-    """With --watch: the time between two updates."""
+    """Show it again every two seconds, until all runs have ended or you interrupt it."""
 
     def execute(self) -> None:
         """Print the table."""
-        if not 0.1 <= self.every <= 3600:
-            raise UserError(f"every: {self.every}, expected seconds from 0.1 to 3600")
         from rich.console import Console
         from rich.live import Live
 
@@ -136,14 +108,8 @@ class ShowStatus:
 
         seen = overview(self.directory)
         console = Console() if sys.stdout.isatty() else Console(width=160)
-        if not self.watch:
-            console.print(table(seen))
-            return
-        try:
-            with Live(table(seen), console=console, auto_refresh=False) as live:
-                while not seen.over:
-                    time.sleep(self.every)
-                    seen = overview(self.directory)
-                    live.update(table(seen), refresh=True)
-        except KeyboardInterrupt:
-            return
+        with Live(table(seen), console=console, auto_refresh=False) as live:
+            while self.watch and not seen.over:
+                time.sleep(2)
+                seen = overview(self.directory)
+                live.update(table(seen), refresh=True)

@@ -1,11 +1,11 @@
 """From a matrix to results: what is done already, what is left, and how it went."""
 
 import sys
-from collections.abc import Callable, Collection, Sequence
-from contextlib import AbstractContextManager, closing
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Iterable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from momentum_rl.errors import UserError, door, plain
 from momentum_rl.plumbing.files import check_own_directory, directory_to_write
@@ -21,102 +21,110 @@ from momentum_rl.runs.sweep import (
     read_sweep,
     write_sweep,
 )
-from momentum_rl.sweeps.jobs import Job, jobs_of
-from momentum_rl.sweeps.local import Listener, ThisMachine
-from momentum_rl.sweeps.named import named_sweep
-from momentum_rl.sweeps.needs import needs_of
-from momentum_rl.sweeps.plan import Plan, grouped
-from momentum_rl.sweeps.progress import write_failure
-from momentum_rl.sweeps.status import RunStatus, job_status
-from momentum_rl.training.footprint import Footprint
+from momentum_rl.sweeps.local import Event, ThisMachine
+from momentum_rl.sweeps.plan import Job, Plan, grouped, jobs_of, needs_of
+from momentum_rl.sweeps.status import RunStatus, job_status, read_progress
 from momentum_rl.version import __version__
 
+if TYPE_CHECKING:
+    from momentum_rl.sweeps.ray_cluster import RayCluster
+
 Say = Callable[[str], None]
-
-
-class Pool(Protocol):
-    """What runs jobs: this machine's cores, or a cluster."""
-
-    def connected(self) -> AbstractContextManager[None]:
-        """Within it, the pool can be used."""
-
-    def plan(self, sweep: Sweep, needs: tuple[Footprint, ...], jobs: Sequence[Job] | None) -> Plan:
-        """How a sweep fits, or what is left of one that has begun; UserError if it does not."""
-
-    def run(
-        self,
-        directory: Path,
-        plan: Plan,
-        jobs: Sequence[Job],
-        listener: Listener,
-        trust: Collection[str],
-    ) -> None:
-        """Runs the jobs until each has ended."""
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A run that has no result."""
-
-    run: RunStatus
-    log: Path
-    """What its worker said."""
+NAMED = {file.stem: file for file in sorted((Path(__file__).parent / "named").glob("*.toml"))}
+"""The sweeps that have names: ``paper`` is the protocol in full; ``laptop`` keeps the matrix as far
+as a night on two cores allows, with shorter runs of the same shape; ``quick`` only shows that
+everything works. What each takes is in docs/sweeps.md."""
+SCALES = ("quick", "laptop", "paper")
 
 
 def run_sweep(
     sweep: Sweep | None,
     directory: Path,
-    pool: Pool | None = None,
+    pool: "ThisMachine | RayCluster",
     *,
-    command: str = "momentum_rl.sweeps.drive.run_sweep",
+    command: str,
     trust: Collection[str] = (),
     dry_run: bool = False,
     say: Say = lambda line: None,
-) -> list[Failure]:
+) -> list[RunStatus]:
     """Runs what a sweep's directory lacks; the runs that failed.
 
     Args:
       sweep: the matrix; None continues the one of the directory.
       directory: of the sweep; new, empty, or of this sweep.
-      pool: what runs the jobs; this machine by default.
+      pool: what runs the jobs.
       command: what to write into ``sweep.json`` as its origin.
-      trust: modules that environments and algorithms may name (MODULE:NAME): importing one runs
-        its code.
+      trust: modules that environments and algorithms may name.
       dry_run: say what would be done, and do nothing.
       say: is given lines for people.
     """
-    pool = pool or ThisMachine()
     stored = existing(sweep, directory)
-    if stored is None:
-        assert sweep is not None
-        left, needs = None, needs_of(sweep, trust)
-        sweep = grouped(replace(sweep, command=command, version=__version__), needs)
-    else:
-        sweep, left = stored, left_over(directory, stored)
-        if not left:
-            say(_title(sweep))
-            say(f"runs         {sweep.runs}, all complete")
-            return []
-        needs = needs_of(sweep, trust)
+    jobs = None if stored is None else left_over(directory, stored)
+    if stored is not None and not jobs:
+        say(_title(stored))
+        say(f"runs         {stored.runs}, all complete")
+        return []
+    chosen = stored or sweep
+    assert chosen is not None
+    needs = needs_of(chosen, trust)
+    if jobs is None:
+        chosen = grouped(replace(chosen, command=command, version=__version__), needs)
+        jobs = list(jobs_of(chosen))
     with pool.connected():
-        plan = pool.plan(sweep, needs, left)
-        jobs = list(jobs_of(plan.sweep)) if left is None else left
-        describe(plan, jobs, say)
-        require("out: the runs", disk=sum(plan.disk(jobs)), directory=directory)
+        plan = pool.fitted(Plan(tuple(jobs), needs))
+        describe(chosen, plan, say)
+        require("out: the runs", disk=sum(plan.disk()), directory=directory)
         if dry_run:
             for job in jobs:
                 say(f"task         {job}: {job.cell.config.steps:,} steps each")
             return []
-        if left is None:
-            write_sweep(directory, plan.sweep)
-        if sweep.version != __version__:
-            say(f"version      begun with movi {sweep.version}, goes on with {__version__}")
+        if stored is None:
+            write_sweep(directory, chosen)
+        if chosen.version != __version__:
+            say(f"version      begun with movi {chosen.version}, goes on with {__version__}")
         say(f"progress     movi status {directory} --watch")
         with closing(Lock(directory / SWEEP_LOCK, "sweep", patience=1.0)):
-            discard_done(directory, plan.sweep)
-            reporter = Reporter(directory, len(jobs), say)
-            pool.run(directory, plan, jobs, reporter, trust)
-    return reporter.failures
+            for job in jobs_of(chosen):
+                discard_done(directory, job)  # a driver that was killed may have left it
+            with closing(pool.run(directory, plan, trust)) as events:
+                return follow(events, directory, len(jobs), say)
+
+
+def follow(events: Iterable[Event], directory: Path, count: int, say: Say) -> list[RunStatus]:
+    """Says how the jobs go; the runs that failed."""
+    failed: list[RunStatus] = []
+    ended = 0
+    for event in events:
+        job = event.job
+        if event.attempt:
+            again = f" (attempt {event.attempt})" if event.attempt > 1 else ""
+            say(f"started      {job}{again}")
+            continue
+        ended += 1
+        lost = unfinished(directory, job, event.reason)
+        failed += lost
+        discard_done(directory, job)
+        state = "failed" if lost else next(job_status(directory, job)).state
+        word = "finished" if not lost and len(job.seeds) > 1 else state
+        say(f"{word:12} {job} ({ended}/{count})")
+    return failed
+
+
+def unfinished(directory: Path, job: Job, reason: str) -> list[RunStatus]:
+    """The runs of a job that no worker will continue and that have no result."""
+    lost = [run for run in job_status(directory, job) if run.state not in ENDED]
+    if lost and not any(run.state == "failed" for run in lost):  # its worker could not say it
+        progress = read_progress(job.progress(directory))
+        progress = replace(progress, state="failed", message=reason or "ended early")
+        progress.write(job.progress(directory))
+        lost = [run for run in job_status(directory, job) if run.state not in ENDED]
+    return [replace(run, log=job.log(directory)) for run in lost]
+
+
+def discard_done(directory: Path, job: Job) -> None:
+    """Removes what a job no longer needs, if it is complete."""
+    if all(run.state in ENDED for run in job_status(directory, job)):
+        job.discard(directory)
 
 
 def existing(sweep: Sweep | None, directory: Path) -> Sweep | None:
@@ -165,26 +173,24 @@ def left_over(directory: Path, sweep: Sweep) -> list[Job]:
     return left
 
 
-def describe(plan: Plan, jobs: Sequence[Job], say: Say) -> None:
+def describe(sweep: Sweep, plan: Plan, say: Say) -> None:
     """Says what will be done."""
-    sweep = plan.sweep
-    left = sum(len(job.seeds) for job in jobs)
-    steps = sum(len(job.seeds) * job.cell.config.steps for job in jobs)
-    done = sweep.runs - left
+    left = sum(len(job.seeds) for job in plan.jobs)
+    steps = sum(len(job.seeds) * job.cell.config.steps for job in plan.jobs)
+    runs = f"runs         {sweep.runs} ({len(sweep.cells)} cells)"
+    if left < sweep.runs:
+        runs += f", {sweep.runs - left} complete, {left} to do"
+    needs = [plan.needs[job.index] for job in plan.jobs]
+    replay, disk = max(need.replay for need in needs), max(need.disk for need in needs)
+    memory = sorted(map(plan.memory, plan.jobs), reverse=True)[: plan.workers]
+    at_once, results = plan.disk()
     say(_title(sweep))
-    say(
-        f"runs         {sweep.runs} ({len(sweep.cells)} cells)"
-        + (f", {done} complete, {left} to do" if done else "")
-    )
+    say(runs)
     say(f"steps        {steps:,} to do")
-    needs = [plan.needs[job.index] for job in jobs]
-    replay, disk = max(n.replay for n in needs), max(n.disk for n in needs)
-    memory = sorted((plan.memory(job) for job in jobs), reverse=True)[: plan.workers]
     say(
         f"memory       replay of at most {readable(replay)} per run; "
         f"about {readable(sum(memory))} at once with {plan.workers} workers"
     )
-    at_once, results = plan.disk(jobs)
     say(
         f"disk         at most {readable(disk)} per run under way, {readable(at_once)} at once; "
         f"{readable(results)} of results"
@@ -192,43 +198,10 @@ def describe(plan: Plan, jobs: Sequence[Job], say: Say) -> None:
 
 
 def _title(sweep: Sweep) -> str:
-    means = " (only shows that everything works: its numbers mean nothing)"
-    return f"sweep        {sweep.name}, scale {sweep.scale}{means * (sweep.scale == 'quick')}"
-
-
-def discard_done(directory: Path, sweep: Sweep) -> None:
-    """Removes what complete jobs no longer need; a driver that was killed may have left it."""
-    for job in jobs_of(sweep):
-        if all(run.state in ENDED for run in job_status(directory, job)):
-            job.discard(directory)
-
-
-class Reporter(Listener):
-    """Says how the jobs go, and keeps account of those that failed."""
-
-    def __init__(self, directory: Path, count: int, say: Say) -> None:
-        self.failures: list[Failure] = []
-        self._directory, self._count, self._say = directory, count, say
-        self._ended = 0
-
-    def started(self, job: Job, attempt: int) -> None:
-        """Says which, and how often it was tried."""
-        again = f" (attempt {attempt})" if attempt > 1 else ""
-        self._say(f"started      {job}{again}")
-
-    def ended(self, job: Job, reason: str) -> None:
-        """Says how, by what the runs' own files say."""
-        self._ended += 1
-        runs = list(job_status(self._directory, job))
-        lost = [run for run in runs if run.state not in ENDED]
-        if lost and not any(run.state == "failed" for run in lost):
-            write_failure(job.progress(self._directory), reason or "ended early")
-            lost = [run for run in job_status(self._directory, job) if run.state not in ENDED]
-        self.failures += [Failure(run, job.log(self._directory)) for run in lost]
-        if not lost:
-            job.discard(self._directory)
-        word = "failed" if lost else runs[0].state if len(runs) == 1 else "finished"
-        self._say(f"{word:12} {job} ({self._ended}/{self._count})")
+    title = f"sweep        {sweep.name}, scale {sweep.scale}"
+    if sweep.scale == "quick":
+        title += " (only shows that everything works: its numbers mean nothing)"
+    return title
 
 
 def to_stdout(line: str) -> None:
@@ -246,7 +219,7 @@ def sweep(
     workers: int | None = None,
     trust: Collection[str] = (),
     say: Say = to_stdout,
-) -> list[Failure]:
+) -> list[RunStatus]:
     """Runs many runs, or what is left of them; those that failed.
 
     Args:
@@ -263,12 +236,18 @@ def sweep(
 
 
 def sweep_named(name: str, scale: str | None, trust: Collection[str] = ()) -> Sweep:
-    """A sweep by its name and scale, or from a file."""
+    """A sweep by its name and scale, or from a file.
+
+    >>> sweep = sweep_named("paper-atari", "paper")
+    >>> sweep.runs, sweep.steps, sweep.cells[0].env, sweep.cells[0].label
+    (500, 25000000000, 'ALE/Amidar-v5', 'dqn')
+    """
     if name.endswith((".toml", ".json")):
-        if scale is not None:
-            raise UserError(f"scale: {scale!r}, but a file has none: it says everything")
-        return read_sweep_file(Path(name), trust)
-    found = named_sweep(name, scale or "quick")
-    if scale is None:
-        raise UserError(f"sweep {name}: no --scale, expected quick, laptop or paper")
-    return found
+        return read_sweep_file(Path(name), trust, scale)
+    if name not in NAMED:
+        raise UserError(
+            f"sweep: {name!r}, expected one of {', '.join(NAMED)} or a file (.toml or .json)"
+        )
+    if scale not in SCALES:
+        raise UserError(f"scale: {scale!r}, expected one of {', '.join(SCALES)}")
+    return read_sweep_file(NAMED[name], trust, scale)

@@ -1,27 +1,17 @@
 """A sweep on this machine: a pool of worker processes with the cores divided among them."""
 
-import os
-import signal
-import subprocess
-import sys
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Collection, Generator
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import FrameType
-from typing import IO
 
-from momentum_rl.errors import check_count
-from momentum_rl.plumbing.files import open_own, writing
-from momentum_rl.plumbing.signals import handled_by, heard
-from momentum_rl.plumbing.sizes import available_cores
-from momentum_rl.runs.sweep import Sweep
-from momentum_rl.sweeps.jobs import Job
-from momentum_rl.sweeps.plan import Plan, fitted, shares
-from momentum_rl.sweeps.worker import GRACE, INTERRUPTED
-from momentum_rl.training.footprint import Footprint
+from momentum_rl.errors import UserError, check_count
+from momentum_rl.plumbing.signals import heard
+from momentum_rl.plumbing.sizes import available_cores, available_memory, readable
+from momentum_rl.sweeps.plan import Job, Plan
+from momentum_rl.sweeps.worker import Process, died, start_worker, stop, why_ended
 
 ATTEMPTS = 3
 """How often a job is started whose worker is killed."""
@@ -29,42 +19,15 @@ POLL = 0.1
 """Seconds between two looks at the workers."""
 
 
-@dataclass
-class _Worker:
+@dataclass(frozen=True)
+class Event:
+    """What happened to a job: a worker has begun it, or no worker will continue it."""
+
     job: Job
-    slot: int
-    process: subprocess.Popen[bytes]
-
-
-class Listener:
-    """Hears of jobs; this one ignores it all."""
-
-    def started(self, job: Job, attempt: int) -> None:
-        """A worker has begun."""
-
-    def ended(self, job: Job, reason: str) -> None:
-        """No worker will continue it; the reason is empty if it was completed."""
-
-
-def start_worker(
-    directory: Path, job: Job, cores: str, trust: Collection[str] = ()
-) -> subprocess.Popen[bytes]:
-    """A worker process; it stops when this process ends or closes its standard input."""
-    log = job.log(directory)
-    words = [str(directory), str(job.index), str(job.seeds[0]), cores, *trust]
-    output: IO[bytes]
-    with writing(log):
-        log.parent.mkdir(parents=True, exist_ok=True)
-        number = open_own(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
-    with os.fdopen(number, "ab") as output:
-        return subprocess.Popen(
-            # -P: not the working directory, where a file numpy.py would be imported and run.
-            [sys.executable, "-P", "-m", "momentum_rl.sweeps.worker", *words],
-            stdin=subprocess.PIPE,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            start_new_session=True,  # an interrupt from the keyboard is the driver's to pass on
-        )
+    attempt: int = 0
+    """How often a worker has begun it, if that is what happened."""
+    reason: str = ""
+    """What ended it early."""
 
 
 @dataclass(frozen=True)
@@ -81,81 +44,61 @@ class ThisMachine:
         """There is nothing to connect to."""
         return nullcontext()
 
-    def plan(self, sweep: Sweep, needs: tuple[Footprint, ...], jobs: Sequence[Job] | None) -> Plan:
-        """As many workers as memory allows."""
-        return fitted(sweep, needs, self.workers, jobs=jobs)
+    def fitted(self, plan: Plan) -> Plan:
+        """The plan with as many workers as memory allows."""
+        return fitted(plan, self.workers, available_memory())
 
     def run(
-        self,
-        directory: Path,
-        plan: Plan,
-        jobs: Sequence[Job],
-        listener: Listener,
-        trust: Collection[str],
-    ) -> None:
+        self, directory: Path, plan: Plan, trust: Collection[str]
+    ) -> Generator[Event, None, None]:
         """Runs the jobs, as many at once as there are shares of cores, until each has ended."""
-        slots = shares(available_cores(), plan.workers)
-        waiting, attempts = deque(jobs), dict.fromkeys(jobs, 0)
-        free, busy = deque(range(len(slots))), list[_Worker]()
-        with stopped_by_signals():
-            try:
-                while waiting or busy:
-                    while waiting and free:
-                        job, slot = waiting.popleft(), free.popleft()
-                        attempts[job] += 1
-                        process = start_worker(
-                            directory, job, ",".join(map(str, slots[slot])), trust
-                        )
-                        busy.append(_Worker(job, slot, process))
-                        listener.started(job, attempts[job])
-                    time.sleep(POLL)
-                    for worker in [w for w in busy if w.process.poll() is not None]:
-                        busy.remove(worker)
-                        free.append(worker.slot)
-                        reason = why_ended(worker.process)
-                        if reason and died(worker.process) and attempts[worker.job] < ATTEMPTS:
-                            waiting.appendleft(worker.job)
-                        else:
-                            listener.ended(worker.job, reason)
-            finally:
-                stop(worker.process for worker in busy)
-
-
-def died(process: "subprocess.Popen[bytes]") -> bool:
-    """Whether a worker was ended from outside, so that another may continue its work."""
-    assert process.returncode is not None
-    return process.returncode < 0 or process.returncode == INTERRUPTED
-
-
-def why_ended(process: "subprocess.Popen[bytes]") -> str:
-    """What ended a worker early; nothing if it came to its end."""
-    code = process.returncode
-    if code == 0:
-        return ""
-    if code < 0:
-        return f"killed by {signal.Signals(-code).name}"
-    return "interrupted" if code == INTERRUPTED else f"exit status {code}"
-
-
-def stop(processes: "Iterable[subprocess.Popen[bytes]]") -> None:
-    """Lets workers save their state, and ends those that take too long."""
-    left = [process for process in processes if process.poll() is None]
-    for process in left:
-        process.terminate()
-    end = time.monotonic() + GRACE
-    for process in left:
+        waiting, attempts = deque(plan.jobs), dict.fromkeys(plan.jobs, 0)
+        free = deque(shares(available_cores(), plan.workers))
+        busy: dict[Process, tuple[Job, list[int]]] = {}
         try:
-            process.wait(max(0.0, end - time.monotonic()))
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+            while waiting or busy:
+                while waiting and free:
+                    job, cores = waiting.popleft(), free.popleft()
+                    attempts[job] += 1
+                    process = start_worker(directory, job, ",".join(map(str, cores)), trust)
+                    busy[process] = job, cores
+                    yield Event(job, attempts[job])
+                time.sleep(POLL)
+                for process in [process for process in busy if process.poll() is not None]:
+                    job, cores = busy.pop(process)
+                    free.append(cores)
+                    if died(process) and attempts[job] < ATTEMPTS:
+                        waiting.appendleft(job)
+                    else:
+                        yield Event(job, reason=why_ended(process))
+        finally:
+            heard()  # whatever ends this: the workers save their state first, which takes a while
+            stop(busy)
 
 
-def stopped_by_signals() -> AbstractContextManager[None]:
-    """SIGINT and SIGTERM stop a driver, also one whose shell lets it ignore the keyboard."""
+def shares(available: list[int], workers: int) -> list[list[int]]:
+    """The cores divided among workers; more workers than cores share them.
 
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        heard()
-        raise KeyboardInterrupt(number)
+    >>> shares([0, 1, 2], 2), shares([4, 5], 3)
+    ([[0, 2], [1]], [[4], [5], [4]])
+    """
+    if workers >= len(available):
+        return [[available[i % len(available)]] for i in range(workers)]
+    return [available[i::workers] for i in range(workers)]
 
-    return handled_by(interrupt)
+
+def fitted(plan: Plan, workers: int | None, memory: int) -> Plan:
+    """With as many workers as are asked for, or else one per core, as many as fit into memory."""
+    most = min(workers or len(available_cores()), len(plan.jobs))
+    for count in [most] if workers else range(most, 0, -1):
+        # A replay in files may be larger than the memory, if asked for or if nothing else fits.
+        wanted = plan.least if workers or count == 1 else plan.memory
+        largest = max(plan.jobs, key=wanted)
+        if wanted(largest) <= memory // count:
+            return replace(plan, workers=count)
+    fits = memory // plan.least(largest)
+    advice = f"; at most --workers {fits}" if fits else ""
+    raise UserError(
+        f"workers: {count}, {largest} needs {readable(plan.least(largest))} of memory, "
+        f"{readable(memory)} are available{advice}"
+    )

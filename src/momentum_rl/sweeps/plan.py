@@ -1,13 +1,26 @@
-"""What a sweep needs, asked before anything is started: memory at once, disk in the end."""
+"""The jobs of a sweep, and what they take: asked before anything is started.
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+A job is what one worker process does: some seeds of a cell. Each has a log and a progress file in
+the sweep's directory:
 
-from momentum_rl.errors import UserError
-from momentum_rl.plumbing.sizes import available_cores, available_memory, readable
-from momentum_rl.runs.sweep import Sweep
-from momentum_rl.sweeps.jobs import Job, jobs_of
-from momentum_rl.training.footprint import Footprint
+logs/ENV/LABEL/seed-N.txt    what the workers printed, one after the other
+logs/ENV/LABEL/seed-N.json   how far they are
+"""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+from momentum_rl.errors import UserError, needing_agents
+from momentum_rl.plumbing.reading import as_json
+from momentum_rl.runs.sweep import Cell, Sweep, from_json, read_sweep, run_directory, to_json
+from momentum_rl.spaces import Spaces
+from momentum_rl.training.footprint import Footprint, footprint
 
 PROCESS = 1_100_000_000
 """Bytes of a worker beside its replay: Python, JAX, compiled programs, networks. Measured with
@@ -15,14 +28,62 @@ Momentum-DQN: 1.08 GB at most on Atari, 0.68 GB on MinAtar."""
 
 
 @dataclass(frozen=True)
-class Plan:
-    """A sweep that fits."""
+class Job:
+    """Some seeds of a cell, trained together."""
 
-    sweep: Sweep
-    """Its cells say how many seeds a task takes together."""
+    index: int
+    """The number of the cell in the sweep."""
+    cell: Cell
+    seeds: tuple[int, ...]
+
+    def runs(self, directory: Path) -> list[Path]:
+        """The directories of its runs, in a sweep's directory."""
+        return [run_directory(directory, self.cell, seed) for seed in self.seeds]
+
+    def log(self, directory: Path) -> Path:
+        """What its workers printed."""
+        return directory / "logs" / self.cell.place(self.seeds[0]).with_suffix(".txt")
+
+    def progress(self, directory: Path) -> Path:
+        """How far its runs are."""
+        return self.log(directory).with_suffix(".json")
+
+    def discard(self, directory: Path) -> None:
+        """Removes checkpoints and replays, when it is complete: 400 Atari replays are 3 TB."""
+        for run in self.runs(directory):
+            for name in ("checkpoint", "replay"):
+                shutil.rmtree(run / name, ignore_errors=True)
+
+    def __str__(self) -> str:
+        plural = "seeds" if len(self.seeds) > 1 else "seed"
+        return f"{self.cell.env} {self.cell.label}, {plural} {', '.join(map(str, self.seeds))}"
+
+
+def jobs_of(sweep: Sweep) -> Iterator[Job]:
+    """The jobs of a sweep, in its order."""
+    for index, cell in enumerate(sweep.cells):
+        together = cell.together or 1
+        for first in range(0, len(cell.seeds), together):
+            yield Job(index, cell, cell.seeds[first : first + together])
+
+
+def find_job(directory: Path, index: int, seed: int) -> Job:
+    """A job of a sweep's directory, by its cell and its first seed."""
+    for job in jobs_of(read_sweep(directory)):
+        if job.index == index and job.seeds[0] == seed:
+            return job
+    raise UserError(f"{directory}: no task of cell {index} starts with seed {seed}")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The jobs that are to be done, and what they take."""
+
+    jobs: tuple[Job, ...]
     needs: tuple[Footprint, ...]
     """What a run of each cell takes."""
-    workers: int
+    workers: int = 1
+    """How many jobs are under way at once."""
 
     def memory(self, job: Job) -> int:
         """Bytes of memory that a job wants: with less, a replay in files is read from the disk."""
@@ -32,22 +93,11 @@ class Plan:
         """Bytes of memory that a job cannot do without."""
         return PROCESS + len(job.seeds) * self.needs[job.index].memory
 
-    def disk(self, jobs: Sequence[Job]) -> tuple[int, int]:
-        """Bytes that jobs take on the disk: of those under way at once, and of all in the end."""
-        under_way = sorted(len(job.seeds) * self.needs[job.index].disk for job in jobs)
-        results = sum(len(job.seeds) * self.needs[job.index].results for job in jobs)
+    def disk(self) -> tuple[int, int]:
+        """Bytes on the disk: of the jobs that are under way at once, and of all in the end."""
+        under_way = sorted(len(job.seeds) * self.needs[job.index].disk for job in self.jobs)
+        results = sum(len(job.seeds) * self.needs[job.index].results for job in self.jobs)
         return sum(under_way[-self.workers :]), results
-
-
-def shares(available: list[int], workers: int) -> list[list[int]]:
-    """The cores divided among workers; more workers than cores share them.
-
-    >>> shares([0, 1, 2], 2), shares([4, 5], 3)
-    ([[0, 2], [1]], [[4], [5], [4]])
-    """
-    if workers >= len(available):
-        return [[available[i % len(available)]] for i in range(workers)]
-    return [available[i::workers] for i in range(workers)]
 
 
 def grouped(sweep: Sweep, needs: Sequence[Footprint]) -> Sweep:
@@ -59,46 +109,53 @@ def grouped(sweep: Sweep, needs: Sequence[Footprint]) -> Sweep:
     return replace(sweep, cells=tuple(cells))
 
 
-def within(sweep: Sweep, needs: tuple[Footprint, ...], share: int) -> Sweep:
-    """With as many seeds together as fit into a worker's share of the memory, at least one."""
-    cells = []
-    for cell, need in zip(sweep.cells, needs):
-        fit = max(1, (share - PROCESS) // max(1, need.replay))
-        cells.append(replace(cell, together=min(cell.together or 1, fit)))
-    return replace(sweep, cells=tuple(cells))
+def needs_of(sweep: Sweep, trust: Collection[str] = ()) -> tuple[Footprint, ...]:
+    """What a run of each cell takes, found out in a process of its own.
 
-
-def fitted(
-    sweep: Sweep,
-    needs: tuple[Footprint, ...],
-    workers: int | None,
-    *,
-    jobs: Sequence[Job] | None = None,
-    memory: int | None = None,
-) -> Plan:
-    """The plan on this machine.
-
-    Args:
-      sweep: what is to be run.
-      needs: of its cells.
-      workers: processes at once; by default one per core, as many as fit.
-      jobs: what is left of a sweep that has begun; by default all, with as many seeds together as
-        fit.
-      memory: bytes; by default what is available.
+    Environments and networks have to be made to know it, and JAX to be started: that would stay in
+    the driver for the whole sweep, with its threads, and on a GPU with most of the memory.
+    ``trust`` are the modules that ids of environments and algorithms may name.
     """
-    memory = available_memory() if memory is None else memory
-    most = workers or len(available_cores())
-    for count in [most] if workers else range(most, 0, -1):
-        smaller = within(sweep, needs, memory // count) if jobs is None else sweep
-        todo = list(jobs_of(smaller) if jobs is None else jobs)
-        plan = Plan(smaller, needs, min(count, len(todo)))
-        wanted = plan.least if workers or count == 1 else plan.memory
-        largest = max(todo, key=wanted)
-        if wanted(largest) <= memory // plan.workers:
-            return plan
-    fits = memory // plan.least(largest)
-    advice = f"; at most --workers {fits}" if fits else ""
-    raise UserError(
-        f"workers: {plan.workers}, {largest} needs {readable(plan.least(largest))} of memory, "
-        f"{readable(memory)} are available{advice}"
+    done = subprocess.run(
+        [sys.executable, "-P", "-m", "momentum_rl.sweeps.plan", *trust],
+        input=to_json(sweep),
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "JAX_PLATFORMS": "cpu"},
     )
+    if done.returncode:
+        raise RuntimeError(f"what the sweep takes cannot be found out:\n{done.stderr}")
+    answer = json.loads(done.stdout.splitlines()[-1])
+    if isinstance(answer, str):  # an environment that cannot be made is the user's mistake
+        raise UserError(answer)
+    return tuple(Footprint(**need) for need in answer)
+
+
+def main(trust: Collection[str]) -> None:
+    """Answers for the sweep on the standard input."""
+    sweep = from_json(sys.stdin.buffer.read().decode("utf-8"))
+    try:
+        with needing_agents("sweep"):
+            print(as_json([asdict(need) for need in computed(sweep, trust)]))
+    except UserError as error:
+        print(as_json(str(error)))
+
+
+def computed(sweep: Sweep, trust: Collection[str] = ()) -> list[Footprint]:
+    """What a run of each cell takes, computed in this process."""
+    from momentum_rl.envs.make import make_environment
+    from momentum_rl.training.build import known_config
+
+    spaces: dict[str, Spaces] = {}
+    cells = [replace(cell, config=known_config(cell.config, None, trust)) for cell in sweep.cells]
+    for cell in cells:
+        if cell.env not in spaces:
+            environment = make_environment(cell.env, 1, trust=trust)
+            spaces[cell.env] = environment.spaces
+            environment.close()
+    return [footprint(cell.config, spaces[cell.env]) for cell in cells]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,24 +1,84 @@
-"""How the runs of a sweep stand, read from their directories; nothing here writes."""
+"""How the runs of a sweep stand: what workers say of it, and the table of ``movi status``.
 
-import math
+Rows of metrics come once an iteration, which may be an hour; a worker's progress file comes every
+few seconds. It decides nothing: results are in the run directories.
+"""
+
+import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import timedelta
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from momentum_rl.errors import UserError, plain
-from momentum_rl.plumbing.reading import read_last_row
+from momentum_rl.plumbing.files import write_aside
+from momentum_rl.plumbing.reading import as_json, read, read_last_row
 from momentum_rl.runs.files import ENDED, METRICS, read_config, read_status
 from momentum_rl.runs.finding import directories, is_run
 from momentum_rl.runs.lock import SWEEP_LOCK, is_locked
 from momentum_rl.runs.sweep import SWEEP_FILE, read_sweep
-from momentum_rl.sweeps.jobs import Job, jobs_of
-from momentum_rl.sweeps.progress import read_progress
+from momentum_rl.sweeps.plan import Job, jobs_of
 
+PERIOD = 2.0
+"""Seconds between two writings of a progress file."""
 STATES = ("waiting", "running", "interrupted", "finished", "diverged", "failed", "unreadable")
 DEPTH = 4
 """How many folders deep runs are looked for below a directory that holds no sweep."""
+
+
+@dataclass(frozen=True)
+class ProgressFile:
+    """What a job's worker says of it."""
+
+    state: Literal["running", "stopped", "failed"]
+    step: int = 0
+    """Agent steps that each run of the job has taken."""
+    steps_per_second: float | None = None
+    """The speed of each run."""
+    message: str = ""
+
+    def write(self, file: Path) -> None:
+        """Writes the file, if that is possible: a full disk is reported by the runs themselves."""
+        with suppress(OSError):
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_aside(file, as_json(asdict(self)) + "\n")
+
+
+class Progress:
+    """Keeps a job's progress file up to date while the job is under way."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._next = file, 0.0
+        self._start: tuple[float, int] | None = None
+        self.says = ProgressFile("running")
+        self.says.write(file)
+
+    def reach(self, step: int) -> None:
+        """Notes how far the runs are; the speed is that since the first time."""
+        now = time.monotonic()
+        if now < self._next:
+            return
+        self._next = now + PERIOD
+        start, first = self._start = self._start or (now, step)
+        speed = round((step - first) / (now - start), 1) if now > start else None
+        self.says = ProgressFile("running", step, speed)
+        self.says.write(self._file)
+
+    def end(self, state: Literal["stopped", "failed"], message: str = "") -> None:
+        """Notes how the job ended."""
+        self.says = ProgressFile(state, self.says.step, None, message)
+        self.says.write(self._file)
+
+
+def read_progress(file: Path) -> ProgressFile:
+    """What a progress file says; one that cannot be read says nothing."""
+    try:
+        return read(file, ProgressFile)
+    except UserError:
+        return ProgressFile("stopped")
 
 
 @dataclass(frozen=True)
@@ -37,6 +97,8 @@ class RunStatus:
     """Agent steps per second, of a run under way."""
     message: str = ""
     """What there is to say about it."""
+    log: Path | None = None
+    """What its worker printed, of a run that failed."""
 
     @property
     def left(self) -> float | None:
@@ -88,49 +150,58 @@ def overview(directory: Path) -> Overview:
         raise UserError(f"{directory}: is a file, expected a directory of runs")
     if (directory / SWEEP_FILE).exists():
         sweep = read_sweep(directory)
-        runs = tuple(run for job in jobs_of(sweep) for run in job_status(directory, job))
-        title = f"sweep {sweep.name}, {sweep.scale}"
-        return Overview(title, runs, is_locked(directory / SWEEP_LOCK))
+        driven = is_locked(directory / SWEEP_LOCK)
+        runs = (run for job in jobs_of(sweep) for run in job_status(directory, job, driven))
+        return Overview(f"sweep {sweep.name}, {sweep.scale}", tuple(runs), driven)
     places = [path for path, files in directories(directory, DEPTH) if is_run(files)]
     if not places:
         raise UserError(
             f"{directory}: no sweep and no runs in it (no {SWEEP_FILE}, no config.json)"
         )
-    return Overview(f"{len(places)} runs", tuple(map(_own_status, places)), None)
+    return Overview(f"{len(places)} runs", tuple(map(_single_status, places)), None)
 
 
-def job_status(directory: Path, job: Job) -> Iterator[RunStatus]:
+def job_status(directory: Path, job: Job, driven: bool = False) -> Iterator[RunStatus]:
     """The runs of a job, from their directories and its progress file."""
-    found, fresh = read_progress(job.progress(directory))
-    steps = job.cell.config.steps
+    progress, steps = read_progress(job.progress(directory)), job.cell.config.steps
     for seed, path in zip(job.seeds, job.runs(directory)):
-        about, speed = (job.cell.env, job.cell.label, seed), None
-        try:
-            state, step, message = _read_status(path)
-        except UserError as error:
-            yield RunStatus(*about, "unreadable", 0, steps, message=_from(path, error))
-            continue
-        if state not in ENDED:
-            if found is not None and found.state == "running" and fresh:
-                state, message, speed = "running", "", found.steps_per_second
-                step = max(step, found.step)
-            elif found is not None and found.state == "failed":
-                state, message = "failed", found.message
-            elif state == "running":
-                state, step = "interrupted", max(step, _last_step(path))
-            step = min(step, steps)
-        yield RunStatus(*about, state, step, steps, speed, message)
+        run = _of_files(path, RunStatus(job.cell.env, job.cell.label, seed, "waiting", 0, steps))
+        if run.state not in (*ENDED, "unreadable"):
+            if progress.state == "running" and driven:
+                step, speed = max(run.step, progress.step), progress.steps_per_second
+                run = replace(run, state="running", step=step, speed=speed, message="")
+            elif progress.state == "failed":
+                run = replace(run, state="failed", message=progress.message)
+            elif run.state == "running":
+                run = replace(run, state="interrupted")
+            run = replace(run, step=min(run.step, steps))
+        yield run
 
 
-def _from(path: Path, error: UserError) -> str:
-    """A line about a file in a directory, without the directory's name."""
-    return str(error).removeprefix(f"{path}/")
+def _single_status(path: Path) -> RunStatus:
+    """A run that belongs to no sweep."""
+    try:
+        config = read_config(path)
+    except UserError as error:
+        return _unreadable(path, RunStatus(str(path), "?", None, ""), error)
+    run = RunStatus(config.env, config.algorithm, config.seed, "waiting", 0, config.steps)
+    return _of_files(path, run)
 
 
-def _read_status(path: Path) -> tuple[str, int, str]:
-    """What status.json says; a run that has none is waiting."""
-    found = read_status(path)
-    return ("waiting", 0, "") if found is None else (found.status, found.step, found.message)
+def _of_files(path: Path, run: RunStatus) -> RunStatus:
+    """A run as its status.json has it, and its metrics if it is under way."""
+    try:
+        status = read_status(path)
+    except UserError as error:
+        return _unreadable(path, run, error)
+    if status is None:
+        return run
+    step = max(status.step, _last_step(path)) if status.status == "running" else status.step
+    return replace(run, state=status.status, step=step, message=status.message)
+
+
+def _unreadable(path: Path, run: RunStatus, error: UserError) -> RunStatus:
+    return replace(run, state="unreadable", message=str(error).removeprefix(f"{path}/"))
 
 
 @dataclass(frozen=True)
@@ -141,23 +212,13 @@ class _Row:
 def _last_step(path: Path) -> int:
     """The step of the last whole row of metrics; 0 if there is none that can be read."""
     try:
-        found = read_last_row(path / METRICS, _Row)
+        row = read_last_row(path / METRICS, _Row)
     except UserError:
         return 0
-    return 0 if found is None else found.step
+    return 0 if row is None else row.step
 
 
-def _own_status(path: Path) -> RunStatus:
-    """A run that belongs to no sweep."""
-    try:
-        config = read_config(path)
-        state, step, message = _read_status(path)
-    except UserError as error:
-        return RunStatus(str(path), "?", None, "unreadable", message=_from(path, error))
-    step = max(step, _last_step(path)) if state == "running" else step
-    return RunStatus(
-        config.env, config.algorithm, config.seed, state, step, config.steps, None, message
-    )
+_STYLES = {"running": "bold", "failed": "red", "unreadable": "red", "diverged": "yellow"}
 
 
 def table(seen: Overview) -> Any:
@@ -173,19 +234,13 @@ def table(seen: Overview) -> Any:
         drawn.add_column(name, justify="left" if name == "state" else "right", no_wrap=True)
     drawn.add_column("", overflow="fold")
     for run in seen.runs:
-        drawn.add_row(*(Text(plain(text)) for text in _row(run)), style=_STYLES.get(run.state))
+        share = f"{100 * run.step / run.steps:.0f}" if run.steps else "–"
+        speed = f"{run.speed:,.0f}" if run.speed is not None else "–"
+        seed = "–" if run.seed is None else str(run.seed)
+        numbers = (seed, run.state, f"{run.step:,}", share, speed, duration(run.left))
+        texts = (Text(plain(text)) for text in (run.env, run.label, *numbers, run.message))
+        drawn.add_row(*texts, style=_STYLES.get(run.state))
     return drawn
-
-
-_STYLES = {"running": "bold", "failed": "red", "unreadable": "red", "diverged": "yellow"}
-
-
-def _row(run: RunStatus) -> Sequence[str]:
-    share = f"{100 * run.step / run.steps:.0f}" if run.steps else "–"
-    speed = f"{run.speed:,.0f}" if run.speed is not None else "–"
-    seed = "–" if run.seed is None else str(run.seed)
-    left = duration(run.left)
-    return run.env, run.label, seed, run.state, f"{run.step:,}", share, speed, left, run.message
 
 
 def summary(seen: Overview) -> str:
@@ -202,16 +257,9 @@ def summary(seen: Overview) -> str:
 def duration(seconds: float | None) -> str:
     """Seconds for people.
 
-    >>> duration(42), duration(3720), duration(200_000), duration(None)
-    ('42 s', '1 h 02 min', '2 d 07 h', '–')
+    >>> duration(3720), duration(200_000), duration(None)
+    ('1:02:00', '2 days, 7:33:20', '–')
     """
-    if seconds is None or not math.isfinite(seconds):
+    if seconds is None or seconds > timedelta.max.total_seconds():
         return "–"
-    whole = round(seconds)
-    if whole < 120:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} min"
-    if whole < 2 * 86400:
-        return f"{whole // 3600} h {whole % 3600 // 60:02} min"
-    return f"{whole // 86400} d {whole % 86400 // 3600:02} h"
+    return str(timedelta(seconds=round(seconds)))

@@ -1,4 +1,4 @@
-"""A worker process: the runs of one job, to their end.
+"""A worker process: the runs of one job, to their end; and how it is started and stopped.
 
 ``python -P -m momentum_rl.sweeps.worker DIR CELL SEED CORES [MODULE …]`` takes the seeds of cell
 number CELL that go together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two.
@@ -9,17 +9,20 @@ process that started it dies, the standard input closes: the worker saves its st
 
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
+from typing import IO
 
 from momentum_rl.errors import Interrupted, UserError
+from momentum_rl.plumbing.files import open_own, writing
 from momentum_rl.runs.lock import InUse
-from momentum_rl.sweeps.jobs import Job, find_job
-from momentum_rl.sweeps.progress import Progress
+from momentum_rl.sweeps.plan import Job, find_job
+from momentum_rl.sweeps.status import Progress
 from momentum_rl.training.stopping import stopping
 
 FAILED = 1
@@ -29,6 +32,57 @@ INTERRUPTED = 75
 GRACE = 120.0
 """Seconds that a process has to save its state before it is killed."""
 
+Process = subprocess.Popen[bytes]
+
+
+def start_worker(directory: Path, job: Job, cores: str, trust: Collection[str] = ()) -> Process:
+    """A worker process; it stops when this process ends or closes its standard input."""
+    log = job.log(directory)
+    words = [str(directory), str(job.index), str(job.seeds[0]), cores, *trust]
+    output: IO[bytes]
+    with writing(log):
+        log.parent.mkdir(parents=True, exist_ok=True)
+        number = open_own(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    with os.fdopen(number, "ab") as output:
+        return subprocess.Popen(
+            # -P: not the working directory, where a file numpy.py would be imported and run.
+            [sys.executable, "-P", "-m", "momentum_rl.sweeps.worker", *words],
+            stdin=subprocess.PIPE,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # an interrupt from the keyboard is the driver's to pass on
+        )
+
+
+def died(process: Process) -> bool:
+    """Whether a worker was ended from outside, so that another may continue its work."""
+    assert process.returncode is not None
+    return process.returncode < 0 or process.returncode == INTERRUPTED
+
+
+def why_ended(process: Process) -> str:
+    """What ended a worker early; nothing if it came to its end."""
+    code = process.returncode
+    if code == 0:
+        return ""
+    if code < 0:
+        return f"killed by {signal.Signals(-code).name}"
+    return "interrupted" if code == INTERRUPTED else f"exit status {code}"
+
+
+def stop(processes: Iterable[Process]) -> None:
+    """Lets workers save their state, and ends those that take too long."""
+    left = [process for process in processes if process.poll() is None]
+    for process in left:
+        process.terminate()
+    end = time.monotonic() + GRACE
+    for process in left:
+        try:
+            process.wait(max(0.0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
 
 def main(arguments: Sequence[str]) -> int:
     """Does the job; the exit status."""
@@ -36,21 +90,23 @@ def main(arguments: Sequence[str]) -> int:
     use_cores(cores)
     threading.Thread(target=_follow_parent, daemon=True).start()
     job = find_job(Path(directory), int(index), int(seed))
-    with Progress(job.progress(Path(directory))) as progress:
-        print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {job} (process {os.getpid()})", flush=True)
-        try:
-            when_free(lambda: perform(Path(directory), job, progress, trust))
-        except Interrupted as stop:
-            print(f"movi: {stop}", flush=True)
-            return INTERRUPTED
-        except UserError as error:
-            print(f"movi: {error}", flush=True)
-            progress.fail(str(error))
-            return FAILED
-        except Exception as error:
-            traceback.print_exc(file=sys.stdout)
-            progress.fail(repr(error))
-            return FAILED
+    progress = Progress(job.progress(Path(directory)))
+    print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {job} (process {os.getpid()})", flush=True)
+    try:
+        when_free(lambda: perform(Path(directory), job, progress, trust))
+    except Interrupted as stop:
+        print(f"movi: {stop}", flush=True)
+        progress.end("stopped")
+        return INTERRUPTED
+    except UserError as error:
+        print(f"movi: {error}", flush=True)
+        progress.end("failed", str(error))
+        return FAILED
+    except Exception as error:
+        traceback.print_exc(file=sys.stdout)
+        progress.end("failed", repr(error))
+        return FAILED
+    progress.end("stopped")
     return 0
 
 
