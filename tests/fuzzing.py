@@ -368,10 +368,9 @@ OPTIONS = {
     "record": "out episodes epsilon seed best trust",
     "export": "best",
     "sweep": "out scale workers ray cpus gpus trust",
-    "status": "every",
+    "status": "unknown",
     "compare": "unknown",
     "report": "out reference game format",
-    "doctor": "unknown",
 }
 assert OPTIONS.keys() == COMMANDS.keys()
 BASES = {
@@ -397,7 +396,6 @@ BASES = {
     "status": ["sweep"],
     "compare": ["sweep"],
     "report": ["results", "--out", "out/report.html"],
-    "doctor": [],
 }
 
 

@@ -26,7 +26,10 @@ def refused(words):
         ("mdp garnet --out", "--out: no value, expected a path"),
         ("solve x --method foo", "--method: 'foo', expected one of auto, vi, mpi, pi, ipi"),
         ("report x --format bmp", "--format: 'bmp', expected one of pdf, png, svg"),
-        ("mdp garnet --out x --stats 3", "Unrecognized options: --stats, 3; did you mean --states?"),
+        (
+            "mdp garnet --out x --stats 3",
+            "Unrecognized options: --stats, 3; did you mean --states?",
+        ),
         ("mdp garnet --out x y", "Unrecognized options: y"),
         ("train dqn --env x --stepz 3", "Unrecognized options: --stepz, 3; did you mean --steps?"),
         ("solve x --scheme md-vi --tau -1", "tau: -1.0, expected a number of at least 0"),

@@ -60,12 +60,12 @@ with listening():
 IMPORTING = """
 import sys, time
 from momentum_rl.cli import main
-import momentum_rl.cli
+from momentum_rl.sweeps.commands import ShowStatus
 def begin(chosen):
     import lasting
     time.sleep(60)
-momentum_rl.cli.perform = begin
-sys.exit(main(["doctor"]))
+ShowStatus.execute = begin
+sys.exit(main(["status", "."]))
 """
 LASTING = """
 import pathlib, time
@@ -92,15 +92,15 @@ def test_a_module_that_is_being_imported_is_imported_to_its_end(number, tmp_path
 WRAPPING = """
 import sys, time
 from momentum_rl.cli import main
-import momentum_rl.cli
+from momentum_rl.sweeps.commands import ShowStatus
 def begin(chosen):
     print("busy", flush=True)
     try:
         time.sleep(60)
     except BaseException:
         raise RuntimeError("Unable to initialize backend 'cpu'") from None  # as JAX does
-momentum_rl.cli.perform = begin
-sys.exit(main(["doctor"]))
+ShowStatus.execute = begin
+sys.exit(main(["status", "."]))
 """
 
 
@@ -115,9 +115,9 @@ def test_an_error_without_a_signal_is_no_interruption(monkeypatch):
     def fail(chosen):
         raise RuntimeError("ours")
 
-    monkeypatch.setattr("momentum_rl.cli.perform", fail)
+    monkeypatch.setattr("momentum_rl.sweeps.commands.ShowStatus.execute", fail)
     with pytest.raises(RuntimeError, match="ours"):
-        main(["doctor"])
+        main(["status", "."])
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -196,7 +196,6 @@ LONG = {
     "status": ["run", "--watch"],
     "compare": ["run"],
     "report": ["run"],
-    "doctor": [],
 }
 assert LONG.keys() == COMMANDS.keys()
 

@@ -32,7 +32,6 @@ COMMANDS = {
     "status": "momentum_rl.sweeps.commands:ShowStatus",
     "compare": "momentum_rl.report.commands:Compare",
     "report": "momentum_rl.report.commands:Report",
-    "doctor": "momentum_rl.plumbing.doctor:Doctor",
 }
 
 

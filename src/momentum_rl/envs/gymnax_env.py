@@ -22,9 +22,10 @@ from momentum_rl.envs.interface import LONGEST
 from momentum_rl.envs.jax_env import JaxEnvironment, JaxOutcome, State, fixed_dtypes
 from momentum_rl.errors import MissingExtra, UserError
 from momentum_rl.plumbing.compilation import shared
-from momentum_rl.plumbing.games import MINATAR
 from momentum_rl.spaces import Box, ObservationSpace, Spaces
 
+MINATAR = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
+"""The games of Young and Tian, 2019."""
 STICKY = 0.1
 # Freeway's original counts a timer down from 2,500 and is over (terminal) when it falls below zero:
 # after 2,501 actions.

@@ -56,7 +56,7 @@ def with_options(kind: Any, words: Sequence[str], program: str) -> Any:
     except SystemExit as stop:
         if stop.code in (0, None):
             raise
-        line = _mistake(drawn.getvalue(), dict(_options(kind)), words)
+        line = _refusal(stop) or _mistake(drawn.getvalue(), dict(_options(kind)), words)
         raise UserError(f"{line} (see {program} --help)") from None
     if unknown:
         line = f"Unrecognized options: {', '.join(unknown)}{_meant(unknown, kind)}"
@@ -83,12 +83,18 @@ def _is_annotated(hint: Any) -> bool:
     return hasattr(hint, "__metadata__")
 
 
+def _refusal(error: BaseException) -> str | None:
+    """What a command or its options say of their values, if that is what made the parser end."""
+    context = error.__context__
+    if isinstance(context, UserError):
+        return str(context)
+    return None if context is None else _refusal(context)
+
+
 def _mistake(drawn: str, options: dict[str, Any], words: Sequence[str]) -> str:
     """What is wrong, by what tyro draws: the option, what was given, and what was expected."""
     lines = [line.strip("│╭╮╰╯─ ") for line in drawn.splitlines()]
     text = " ".join(filter(None, lines)).partition(" For full helptext")[0]
-    if (its_own := re.search(r"Error parsing options: (.*)", text)) is not None:
-        return its_own[1]
     if "Missing from" in text:
         missing = [line.split()[0] for line in lines if line and line.split()[0] in options]
         return "; ".join(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from html import escape
 from importlib import import_module
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 Surface = Literal["terminal", "notebook", "lines", "nothing"]
 
@@ -20,16 +20,6 @@ PERIOD = 0.25
 """Seconds between two renewals in a notebook."""
 LINES = 10
 """Lines that tell of the whole way."""
-
-
-class Display(Protocol):
-    """Shows how far something is."""
-
-    def update(self, done: int, note: str = "") -> None:
-        """This much of the total is done; and what else there is to say of it."""
-
-    def say(self, line: str) -> None:
-        """Something to know beside, wherever that is."""
 
 
 def surface() -> Surface:
@@ -45,15 +35,10 @@ def surface() -> Surface:
 
 
 @contextmanager
-def display(description: str, total: int) -> Iterator[Display]:
+def display(description: str, total: int) -> Iterator["Display"]:
     """Shows progress towards a total; if the work ends before, the bar ends there too."""
-    where = surface()
-    if where == "terminal":
-        with _terminal(description, total) as shown:
-            yield shown
-        return
-    kinds = {"notebook": _Notebook, "lines": _Lines, "nothing": _Nothing}
-    shown = kinds[where](description, total)
+    kinds = {"terminal": _Bar, "notebook": _Notebook, "lines": _Lines, "nothing": Display}
+    shown = kinds[surface()](description, total)
     try:
         yield shown
     finally:
@@ -68,67 +53,28 @@ def progress_bar(
     if not show:
         yield lambda steps: None
         return
-    done = 0
-
-    def advance(steps: int) -> None:
-        nonlocal done
-        done += steps
-        shown.update(done)
-
     with display(description, total) as shown:
-        yield advance
+        yield lambda steps: shown.update(shown.done + steps)
 
 
-@contextmanager
-def _terminal(description: str, total: int) -> Iterator[Display]:
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        Progress,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-
-    class Bar:
-        def update(self, done: int, note: str = "") -> None:
-            progress.update(task, completed=done, note=note)
-
-        def say(self, line: str) -> None:
-            progress.console.print(line, style="dim", markup=False)
-
-    with Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("{task.fields[note]}", markup=False),
-        TimeElapsedColumn(),
-        TextColumn("left"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    ) as progress:
-        task = progress.add_task(description, total=total, note="")
-        yield Bar()
-        progress.update(task, total=progress.tasks[0].completed, refresh=True)
-
-
-class _Nothing:
-    """Nobody is there to see it: only what there is to say beside."""
+class Display:
+    """Shows how far something is; this one to nobody: it only says what there is to know."""
 
     def __init__(self, description: str, total: int) -> None:
         self.description, self.total = description, total
         self.done, self.note = 0, ""
 
     def update(self, done: int, note: str = "") -> None:
+        """This much of the total is done; and what else there is to say of it."""
         self.done, self.note = done, note
 
     def say(self, line: str) -> None:
+        """Something to know, wherever that is said."""
         if sys.stderr is not None:  # as in a process without a console
             print(line, file=sys.stderr, flush=True)
 
     def close(self) -> None:
-        pass
+        """The work has ended, here or before."""
 
     def line(self) -> str:
         """How far it is."""
@@ -136,47 +82,83 @@ class _Nothing:
         return f"{self.description}: {self.done:,} of {self.total:,}{more}"
 
 
-class _Lines(_Nothing):
-    """A line for each tenth of the way."""
+class _Bar(Display):
+    """A bar of rich's."""
 
     def __init__(self, description: str, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import (
+            BarColumn,
+            MofNCompleteColumn,
+            Progress,
+            TextColumn,
+            TimeElapsedColumn,
+            TimeRemainingColumn,
+        )
+
         super().__init__(description, total)
-        self._told = 0
+        self._progress = Progress(
+            TextColumn("{task.description}", markup=False),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[note]}", markup=False),
+            TimeElapsedColumn(),
+            TextColumn("left"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+        )
+        self._task = self._progress.add_task(description, total=total, note="")
+        self._progress.start()
+
+    def update(self, done: int, note: str = "") -> None:
+        super().update(done, note)
+        self._progress.update(self._task, completed=done, note=note)
+
+    def say(self, line: str) -> None:
+        self._progress.console.print(line, style="dim", markup=False)
+
+    def close(self) -> None:
+        self._progress.update(self._task, total=self.done, refresh=True)
+        self._progress.stop()
+
+
+class _Lines(Display):
+    """A line for each tenth of the way."""
+
+    tenth = 0
 
     def update(self, done: int, note: str = "") -> None:
         super().update(done, note)
         tenth = LINES * done // max(self.total, 1)
-        if tenth != self._told:  # smaller when the next of several begins
-            self._told = tenth
+        if tenth != self.tenth:  # smaller when the next of several begins
+            self.tenth = tenth
             self.say(self.line())
 
 
-class _Notebook(_Nothing):
+class _Notebook(Display):
     """An element of the page, renewed in place; the notebook keeps how it ended."""
 
-    def __init__(self, description: str, total: int) -> None:
-        super().__init__(description, total)
-        self._handle: Any = None
-        self._next = 0.0
+    handle: Any = None
+    next = 0.0
 
     def update(self, done: int, note: str = "") -> None:
         super().update(done, note)
-        if time.monotonic() >= self._next:
+        if time.monotonic() >= self.next:
             self._renew()
 
     def say(self, line: str) -> None:
         print(line)
 
     def close(self) -> None:
-        if self._handle is not None:
+        if self.handle is not None:
             self._renew()
 
     def _renew(self) -> None:
-        show = import_module("IPython.display").display  # there, as its kernel runs us
         bar = f'<progress value="{self.done}" max="{self.total}"></progress>'
         content = {"text/plain": self.line(), "text/html": f"{bar} {escape(self.line())}"}
-        if self._handle is None:
-            self._handle = show(content, raw=True, display_id=True)
+        if self.handle is None:
+            show = import_module("IPython.display").display  # its kernel runs us
+            self.handle = show(content, raw=True, display_id=True)
         else:
-            self._handle.update(content, raw=True)
-        self._next = time.monotonic() + PERIOD
+            self.handle.update(content, raw=True)
+        self.next = time.monotonic() + PERIOD
