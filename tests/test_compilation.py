@@ -9,7 +9,7 @@ from momentum_rl.agents.learner import LearnerState
 from momentum_rl.plumbing.compilation import shared
 from momentum_rl.spaces import ObservationSpace, Spaces
 from momentum_rl.training.build import configured_learner
-from momentum_rl.training.host_learner import HostLearner
+from momentum_rl.training.host_loop import HostLearner
 
 SPACES = Spaces(ObservationSpace((3,), "float32"), actions=2)
 CONFIG = momentum_rl.Config(

@@ -122,7 +122,7 @@ def _light(monkeypatch):
     """What costs seconds and reads nothing from outside: figures, helpers, the training itself."""
     from momentum_rl.report.page import read_chapters
     from momentum_rl.sweeps.plan import computed
-    from momentum_rl.training.resume import check_group, continued, has_ended, result_of
+    from momentum_rl.training.run_directory import check_group, continued, has_ended, result_of
 
     def look(config, seeds, outs, *, trust):
         from momentum_rl.envs.make import make_environment

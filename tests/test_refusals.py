@@ -18,10 +18,9 @@ import pytest
 import momentum_rl
 from momentum_rl.agents.agent import AGENT_FILE
 from momentum_rl.cli import main
-from momentum_rl.errors import UserError
+from momentum_rl.errors import Damaged, UserError
 from momentum_rl.mdp.files import load_mdp
 from momentum_rl.plumbing.sizes import available_memory, require
-from momentum_rl.replay.ring import Damaged
 from momentum_rl.report.deep.references import read_reference
 from momentum_rl.report.tabular.tables import read_table
 from momentum_rl.runs.config import Config
@@ -30,7 +29,7 @@ from momentum_rl.runs.matrix import read_sweep_file
 from momentum_rl.runs.sweep import to_json
 from momentum_rl.sweeps.drive import to_stdout
 from momentum_rl.training.checkpoint import Checkpoints, Saved, newest
-from momentum_rl.training.checkpointing import Checkpointer
+from momentum_rl.training.drive import Checkpointer
 from momentum_rl.training.run_directory import RunDirectory
 from momentum_rl.training.stopping import never
 from tests.test_trust import write_agent

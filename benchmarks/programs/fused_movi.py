@@ -9,8 +9,7 @@ from momentum_rl.envs.gymnax_env import make_gymnax
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.training.build import configured_learner
-from momentum_rl.training.fused_loop import FusedLoop
-from momentum_rl.training.processors import prepare_fused
+from momentum_rl.training.fused_loop import FusedLoop, prepare_fused
 
 COMMON = {"learning_starts": 1_000, "epsilon_warmup": 0, "epsilon_decay": 1}
 CONFIGS = {

@@ -11,9 +11,8 @@ from momentum_rl.replay import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.training.build import configured_learner
-from momentum_rl.training.fused_loop import FusedLoop
+from momentum_rl.training.fused_loop import FusedLoop, prepare_fused
 from momentum_rl.training.host_loop import HostLoop
-from momentum_rl.training.processors import prepare_fused
 
 task, warm, steps = sys.argv[1], *map(int, sys.argv[2:4])
 if task in ("host", "fused"):

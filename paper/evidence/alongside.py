@@ -30,7 +30,7 @@ from momentum_rl.plumbing.versions import of_training
 from momentum_rl.runs.matrix import read_sweep_file
 from momentum_rl.training.build import configured_learner
 from momentum_rl.training.draws import env_seeds
-from momentum_rl.training.fused_step import ChunkConfig, _Chunk, keys_of, make_init
+from momentum_rl.training.fused_loop import ChunkConfig, _Chunk, keys_of, make_init
 from paper.evidence.collect import commit_of
 
 MATRIX = Path(__file__).parent / "1-momentum.toml"

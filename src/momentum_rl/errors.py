@@ -96,6 +96,10 @@ class NoRoom(UserError):
     """More memory or disk than there is."""
 
 
+class Damaged(UserError):
+    """What was read is not what was written."""
+
+
 class Unwritable(UserError):
     """A file that cannot be written: a full disk, a directory without permission."""
 

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from momentum_rl.errors import UserError
 from momentum_rl.replay import FrameReplay, UniformReplay
 from momentum_rl.replay.frames import bytes_of
-from momentum_rl.replay.interface import slack_of
-from momentum_rl.replay.ring import Damaged, Ring
+from momentum_rl.replay.ring import Damaged, Ring, slack_of
 from momentum_rl.spaces import ObservationSpace
 from momentum_rl.transitions import Transition
 

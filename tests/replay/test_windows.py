@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from momentum_rl.errors import Damaged
 from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
-from momentum_rl.replay.ring import Damaged
 from momentum_rl.spaces import ObservationSpace
 from momentum_rl.transitions import NStep, Transition
 from tests.replay.test_frames import SPACE as FRAMES

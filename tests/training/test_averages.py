@@ -11,8 +11,8 @@ from momentum_rl.envs.make import make_environment
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_evaluations, read_metrics
-from momentum_rl.training.averages import Copies
 from momentum_rl.training.evaluation import evaluate
+from momentum_rl.training.kept import Copies
 from momentum_rl.training.train import train, train_seeds
 from tests.training.test_kills import TINY
 from tests.training.test_resume import broken

@@ -13,9 +13,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import momentum_rl.training.checkpoint as module
-from momentum_rl.errors import UserError
+from momentum_rl.errors import Damaged, UserError
 from momentum_rl.plumbing.trees import arrays_of, tree_of
-from momentum_rl.replay.ring import Damaged
 from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded, newest, read
 
 SAVED = Saved(

@@ -24,7 +24,7 @@ from momentum_rl.runs.files import read_config, read_metrics
 from momentum_rl.spaces import ObservationSpace, Spaces
 from momentum_rl.training import health
 from momentum_rl.training.evaluation import Discounted, evaluate
-from momentum_rl.training.health import Warnings
+from momentum_rl.training.metrics import Warnings
 from momentum_rl.training.train import train
 from tests.training.diagnostics import OneState, Scripted, vector
 from tests.training.test_kills import TINY

@@ -7,7 +7,7 @@ from momentum_rl.agents.networks import MLP, ActionValues
 from momentum_rl.core.schedules import RateUpdates
 from momentum_rl.spaces import ObservationSpace, Spaces
 from momentum_rl.training.draws import INITIALISATION, key_of
-from momentum_rl.training.host_learner import HostLearner
+from momentum_rl.training.host_loop import HostLearner
 from momentum_rl.transitions import Transition
 
 SPACE = ObservationSpace((4,), "float32")

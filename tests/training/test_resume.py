@@ -26,10 +26,10 @@ from momentum_rl.replay import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status
 from momentum_rl.spaces import ObservationSpace
-from momentum_rl.training.best import content_of
 from momentum_rl.training.checkpoint import Checkpoints
+from momentum_rl.training.kept import best_in
 from momentum_rl.training.loop import Watcher
-from momentum_rl.training.resume import continued
+from momentum_rl.training.run_directory import continued
 from momentum_rl.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, Scripted, scripted, vector
 from tests.training.test_kills import RESULTS, TINY, assert_equal_runs
@@ -658,7 +658,7 @@ def test_a_kill_before_any_write_of_an_extension_leaves_a_run_that_can_be_extend
         directory = run_directory.RunDirectory(run, longer)
         try:
             saved = Checkpoints(run).read(130)
-            directory.begin(130, saved.state["written"], content_of(saved))
+            directory.begin(130, saved.state["written"], best_in(saved))
         finally:
             os.close(directory._lock._number)  # as the system does when a process dies
             directory._files.close()

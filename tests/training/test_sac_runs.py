@@ -16,8 +16,7 @@ from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.spaces import Box
-from momentum_rl.training.build import configured_learner
-from momentum_rl.training.footprint import footprint
+from momentum_rl.training.build import configured_learner, footprint
 from momentum_rl.training.train import train
 
 TINY = {

@@ -11,11 +11,11 @@ from momentum_rl import cli
 from momentum_rl.agents.networks import MLP, ActionValues
 from momentum_rl.envs import make_atari
 from momentum_rl.errors import UserError
-from momentum_rl.replay.interface import slack_of
+from momentum_rl.replay.ring import slack_of
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import ObservationSpace
+from momentum_rl.training.build import footprint
 from momentum_rl.training.checkpoint import Checkpoints
-from momentum_rl.training.footprint import footprint
 from momentum_rl.training.train import train
 from tests.training.test_kills import ATARI, assert_equal_runs
 from tests.training.test_resume import FUSED, HOST, StopAt

@@ -23,7 +23,8 @@ from typing import Any
 
 import numpy as np
 
-from momentum_rl.replay.ring import Damaged, Ring, bytes_per_record, require_space
+from momentum_rl.errors import Damaged
+from momentum_rl.replay.ring import Ring, bytes_per_record, require_space
 from momentum_rl.replay.windows import windows_of
 from momentum_rl.spaces import NUMBERED, ActionFormat, ObservationSpace
 from momentum_rl.transitions import ONE_STEP, NStep, Transition
@@ -220,7 +221,7 @@ class FrameReplay:
         )
         if int(snapshot["slack"]) > self._slack or not (held and within and fits):
             raise Damaged(f"replay: {dict(snapshot)}, expected a snapshot of it")
-        self.run = str(snapshot.get("run", ""))
+        self.run = str(snapshot["run"])
         self._transitions.verify(first, added, self.run)
         self._images.verify(oldest, written, self.run)
         if self._frames[ZEROS].any():

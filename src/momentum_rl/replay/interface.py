@@ -1,6 +1,5 @@
 """What a training loop asks of a replay."""
 
-import sys
 from collections.abc import Mapping
 from typing import Any, Protocol, TypeGuard
 
@@ -45,13 +44,3 @@ class ReplayInFiles(Replay, Protocol):
 def can_be_checkpointed(replay: Replay) -> TypeGuard[ReplayInFiles]:
     """Whether a run with this replay can be checkpointed."""
     return all(hasattr(replay, name) for name in ("snapshot", "restore", "headroom"))
-
-
-def slack_of(capacity: int, interval: int, stored: int = sys.maxsize) -> int:
-    """The slots beyond its capacity that a ring needs; negative if it is never filled.
-
-    Two checkpoints are kept. While the third is under way everything that the first needs has to
-    be there still: two intervals. An interval is never longer than the capacity: see ``headroom``.
-    A run that stores so many transitions in all needs no more slots than these.
-    """
-    return min(2 * min(interval, capacity), stored - capacity)

@@ -7,20 +7,17 @@ and its run: damage, another lap and another run's file are recognised when it i
 """
 
 import os
+import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from momentum_rl.errors import Unwritable, UserError
+from momentum_rl.errors import Damaged, Unwritable
 from momentum_rl.plumbing.files import open_own
 from momentum_rl.plumbing.sizes import require
-
-
-class Damaged(UserError):
-    """What was read is not what was written."""
 
 
 class Ring:
@@ -50,22 +47,19 @@ class Ring:
         self._bytes = np.ndarray((size, dtype.itemsize), np.uint8, self.data)
 
     def seal(self, first: int, last: int, run: str) -> None:
-        """Computes the checksums of a run's records first, …, last − 1; they are on the disk then.
-
-        Those of a run without a name, as of versions before, are of what the records hold alone.
-        """
-        for slots, found in self._found(first, last, run):
-            self._sums[slots] = found
+        """Computes the checksums of a run's records first, …, last − 1, on the disk then."""
+        for slots, sums in self._checksums(first, last, run):
+            self._sums[slots] = sums
         self._map.flush()
         self._sums.flush()
 
     def verify(self, first: int, last: int, run: str) -> None:
         """Raises ``Damaged`` unless a run's records first, …, last − 1 are as they were sealed."""
-        for slots, found in self._found(first, last, run):
-            if not np.array_equal(self._sums[slots], np.array(found, np.uint32)):
+        for slots, sums in self._checksums(first, last, run):
+            if not np.array_equal(self._sums[slots], np.array(sums, np.uint32)):
                 raise Damaged(f"{self.file}: damaged, of another run or of another moment")
 
-    def _found(self, first: int, last: int, run: str) -> Iterator[tuple[slice, list[int]]]:
+    def _checksums(self, first: int, last: int, run: str) -> Iterator[tuple[slice, list[int]]]:
         """The slots of records first, …, last − 1, piece by piece, and their checksums now."""
         ring, name = self.size - self._first, zlib.crc32(run.encode())
         number = max(first, last - ring)
@@ -73,7 +67,7 @@ class Ring:
             count = min(ring - number % ring, last - number, 2**14)
             slot = self._first + number % ring
             rows = self._bytes[slot : slot + count]
-            seeds = (name + k & 0xFFFFFFFF if run else 0 for k in range(number, number + count))
+            seeds = (name + k & 0xFFFFFFFF for k in range(number, number + count))
             yield slice(slot, slot + count), list(map(zlib.crc32, rows, seeds))
             number += count
 
@@ -81,6 +75,27 @@ class Ring:
 def bytes_per_record(dtype: np.dtype, *, mapped: bool) -> int:
     """Bytes that a record takes, in files with its checksum."""
     return dtype.itemsize + 4 * mapped
+
+
+def slack_of(
+    capacity: int,
+    interval: int,
+    stored: int = sys.maxsize,
+    snapshot: Mapping[str, Any] | None = None,
+) -> int:
+    """The slots beyond its capacity that a ring needs; negative if it is never filled.
+
+    Two checkpoints are kept. While the third is under way everything that the first needs has to
+    be in the ring still: two intervals. An interval is never longer than the capacity: see
+    ``headroom``. A run that stores so many transitions in all needs no more slots than these.
+
+    With a snapshot, the slack with which its files are opened again: it may be larger than before,
+    of a run that is made longer, while the ring has not gone round.
+    """
+    fresh = min(2 * min(interval, capacity), stored - capacity)
+    before = fresh if snapshot is None else int(snapshot["slack"])
+    goes_round = snapshot is not None and int(snapshot["added"]) > capacity + before
+    return before if goes_round else max(before, fresh)
 
 
 def require_space(capacity: int, size: int, directory: Path | None) -> None:
@@ -98,7 +113,15 @@ def _mapped(file: Path, size: int, dtype: np.dtype, new: bool) -> Any:
         number = open_own(file, os.O_RDWR | (os.O_CREAT | os.O_TRUNC if new else 0))
         with os.fdopen(number, "r+b") as opened:
             if os.fstat(number).st_size < whole:  # new, or of a run that is made longer
-                os.posix_fallocate(number, 0, whole)
+                _allocate(number, whole)
             return np.memmap(opened, dtype, "r+", shape=(size,))
     except OSError as error:
         raise (Unwritable if new else Damaged)(f"{file}: {error.strerror}") from None
+
+
+def _allocate(number: int, size: int) -> None:
+    """Takes a file's whole size on the disk: a map of a file with holes crashes on a full one."""
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(number, 0, size)
+    while (length := os.fstat(number).st_size) < size:  # macOS has no call for it
+        os.pwrite(number, bytes(min(2**20, size - length)), length)

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from momentum_rl.replay.ring import Damaged, Ring, bytes_per_record, require_space
+from momentum_rl.errors import Damaged
+from momentum_rl.replay.ring import Ring, bytes_per_record, require_space
 from momentum_rl.replay.windows import windows_of
 from momentum_rl.spaces import NUMBERED, ActionFormat, ObservationSpace
 from momentum_rl.transitions import ONE_STEP, NStep, Transition
@@ -145,7 +146,7 @@ class UniformReplay:
         if added < 0 or int(snapshot["slack"]) > self._slack:
             raise Damaged(f"replay: {dict(snapshot)}, expected a snapshot of it")
         first = max(0, added - self._capacity)
-        self.run = str(snapshot.get("run", ""))
+        self.run = str(snapshot["run"])
         self._store.verify(first, added, self.run)
         if self.horizon.steps > 1:
             self._relink(first, added, {int(env): int(t) for env, t in snapshot["open"]})

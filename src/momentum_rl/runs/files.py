@@ -15,7 +15,6 @@ checkpoint/         the last two checkpoints: see docs/resume.md
 replay/             the replay, if the run has checkpoints
 lock                while a process has the run
 group.json          the seeds that were trained together in one program, if there are several
-extended.json       κ, of a run that was made longer
 
 The dataclasses are schemas of ``plumbing.reading``; ``training.run_directory`` writes the files.
 """
@@ -36,7 +35,6 @@ EVALUATION = "evaluation.json"
 EVALUATIONS = "evaluations.jsonl"
 VERSIONS = "versions.json"
 GROUP = "group.json"
-EXTENDED = "extended.json"
 
 Status = Literal["running", "finished", "diverged", "interrupted", "failed"]
 ENDED = ("finished", "diverged")
@@ -93,8 +91,8 @@ class VersionsFile:
     """All versions that trained a run."""
 
     since: list[Since]
-    sha256: str = ""
-    """Of the text of these; of versions before it there is none."""
+    sha256: str
+    """Of the text of these."""
 
 
 @dataclass(frozen=True)

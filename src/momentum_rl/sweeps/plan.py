@@ -18,9 +18,9 @@ from pathlib import Path
 
 from momentum_rl.errors import UserError, needing_agents
 from momentum_rl.plumbing.reading import as_json
+from momentum_rl.plumbing.sizes import Footprint
 from momentum_rl.runs.sweep import Cell, Sweep, from_json, read_sweep, run_directory, to_json
 from momentum_rl.spaces import Spaces
-from momentum_rl.training.footprint import Footprint, footprint
 
 PROCESS = 1_100_000_000
 """Bytes of a worker beside its replay: Python, JAX, compiled programs, networks. Measured with
@@ -145,7 +145,7 @@ def main(trust: Collection[str]) -> None:
 def computed(sweep: Sweep, trust: Collection[str] = ()) -> list[Footprint]:
     """What a run of each cell takes, computed in this process."""
     from momentum_rl.envs.make import make_environment
-    from momentum_rl.training.build import known_config
+    from momentum_rl.training.build import footprint, known_config
 
     spaces: dict[str, Spaces] = {}
     cells = [replace(cell, config=known_config(cell.config, None, trust)) for cell in sweep.cells]

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import flax.linen as nn
+import jax
 import optax
 
 from momentum_rl.agents.agent import Agent, Named
@@ -16,35 +17,29 @@ from momentum_rl.agents.learner import Learner, fingerprint, make_learner
 from momentum_rl.agents.method import Greedy, Loss, Method
 from momentum_rl.agents.networks import NetworkSpec, choose_network
 from momentum_rl.agents.optimisers import OptimiserName, make_optimiser
-from momentum_rl.agents.options import Options, Unknown
+from momentum_rl.agents.options import Options, Unknown, default_kappa
 from momentum_rl.agents.registry import find, options_of, register
 from momentum_rl.core.schedules import Constant, Schedule
 from momentum_rl.core.targets import Algorithm
+from momentum_rl.envs.atari import AtariVector, is_atari
 from momentum_rl.envs.gymnax_env import is_gymnax, make_gymnax
-from momentum_rl.envs.interface import Environment
+from momentum_rl.envs.interface import Environment, is_restorable
 from momentum_rl.envs.jax_env import HostedEnvironment, JaxEnvironment
 from momentum_rl.envs.make import MOST
 from momentum_rl.envs.make import make_environment as make_by_id
 from momentum_rl.errors import UserError, check_count
 from momentum_rl.plumbing.compilation import shared
-from momentum_rl.plumbing.sizes import require
-from momentum_rl.replay import device, uniform
-from momentum_rl.replay.interface import Replay
-from momentum_rl.replay.ring import require_space
+from momentum_rl.plumbing.sizes import Footprint, readable, require
+from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
+from momentum_rl.replay.interface import Replay, can_be_checkpointed
+from momentum_rl.replay.ring import require_space, slack_of
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import Box, Spaces
-from momentum_rl.training.averages import check_average
 from momentum_rl.training.drive import Built
 from momentum_rl.training.fused_loop import FusedLoop
 from momentum_rl.training.host_loop import HostLoop
+from momentum_rl.training.kept import check_average
 from momentum_rl.training.loop import Watcher
-from momentum_rl.training.replays import (
-    announce,
-    check_keepable,
-    check_replay,
-    new_replay,
-    slack_for,
-)
 from momentum_rl.training.run_directory import REPLAY
 from momentum_rl.transitions import ONE_STEP
 
@@ -86,12 +81,12 @@ def known_config(
     """
     name, given = config.algorithm, config.options
     if algorithm is not None:
-        own = algorithm.name if isinstance(algorithm, Algorithm) else name
-        register(own, algorithm)
-        if own != name and not isinstance(given, Unknown):
+        trained = algorithm.name if isinstance(algorithm, Algorithm) else name
+        register(trained, algorithm)
+        if trained != name and not isinstance(given, Unknown):
             usual = type(given)().to_json()
             given = Unknown.of({k: v for k, v in given.to_json().items() if v != usual[k]})
-        name = own
+        name = trained
     find(name, trust)
     return replace(config, algorithm=name, options=options_of(name, given))
 
@@ -166,8 +161,8 @@ def configured_learner(
         (config.optimiser, config.learning_rate, config.optimiser_epsilon),
         config.beta_of,
     )
-    own = tuple(network.items()) if isinstance(network, Mapping) else network
-    return _configured(settings, spaces, own, optimiser)
+    given = tuple(network.items()) if isinstance(network, Mapping) else network
+    return _configured(settings, spaces, given, optimiser)
 
 
 class _Settings(NamedTuple):
@@ -186,11 +181,11 @@ class _Settings(NamedTuple):
 def _configured(
     settings: _Settings,
     spaces: Spaces,
-    own: nn.Module | tuple[tuple[str, nn.Module], ...] | None,
+    given: nn.Module | tuple[tuple[str, nn.Module], ...] | None,
     optimiser: optax.GradientTransformation | None,
 ) -> ConfiguredLearner:
     method = settings.options.method(settings.loss, settings.reward_clip)
-    network: Networks | None = dict(own) if isinstance(own, tuple) else own
+    network: Networks | None = dict(given) if isinstance(given, tuple) else given
     if settings.spec is not None:
         network = method.build(settings.spec, spaces)
     assert network is not None
@@ -208,7 +203,7 @@ def _configured(
     learner = make_learner(
         method,
         networks,
-        optimiser or {name: make_optimiser(named, own, epsilon) for name, own in rates.items()},
+        optimiser or {name: make_optimiser(named, rate, epsilon) for name, rate in rates.items()},
         spaces,
         beta=settings.beta or Constant(0.0),
         rates=rates if optimiser is None else None,
@@ -218,12 +213,12 @@ def _configured(
 
 def check_actions(config: Config, method: Method, spaces: Spaces) -> None:
     """Raises unless the environment has actions that the algorithm takes."""
-    found, wanted = "box" if isinstance(spaces.actions, Box) else "discrete", method.actions
-    if found != wanted:
+    actions = "box" if isinstance(spaces.actions, Box) else "discrete"
+    if actions != method.actions:
         raise UserError(
-            f"env: {config.env} has {found.title()} actions, but {config.algorithm} acts by "
-            f"{wanted.title()} ones; for {found.title()} ones there are "
-            f"{'sac and momentum-sac' if found == 'box' else 'dqn, momentum-dqn and others'}"
+            f"env: {config.env} has {actions.title()} actions, but {config.algorithm} acts by "
+            f"{method.actions.title()} ones; for {actions.title()} ones there are "
+            f"{'sac and momentum-sac' if actions == 'box' else 'dqn, momentum-dqn and others'}"
         )
 
 
@@ -298,23 +293,35 @@ def _hosted(
         raise UserError(
             f"num_envs: {config.num_envs}, but the environment has {environment.num_envs}"
         )
+    spaces, given = environment.spaces, overrides.replay
     files = run / REPLAY if run is not None and config.checkpoint_every else None
     if files is not None:
-        check_keepable(environment, overrides.replay)
-    if (
-        overrides.replay is not None
-        and getattr(overrides.replay, "horizon", ONE_STEP) != config.horizon
-    ):
+        _check_keepable(environment, given)
+    if given is not None and getattr(given, "horizon", ONE_STEP) != config.horizon:
         raise UserError(f"replay: expected one with the config's horizon, {config.horizon}")
-    what = configured_learner(config, environment.spaces, overrides.network, overrides.optimiser)
+    what = configured_learner(config, spaces, overrides.network, overrides.optimiser)
     check_batch(config, what)
-    if overrides.replay is None:
-        check_replay(config, environment, files, watcher)
+    kind: Any = FrameReplay if isinstance(environment, AtariVector) else UniformReplay
+    if given is None:
+        size = _bytes_on_host(config, spaces, files is not None, kind is FrameReplay)
+        require_space(config.replay_size, size, files)
+        _announce(config, f"replay of {config.replay_size:,} transitions", size, watcher)
 
     def make_replay(snapshot: Mapping[str, Any] | None) -> Replay:
-        if overrides.replay is not None:
-            return overrides.replay
-        return new_replay(config, environment, files, snapshot)
+        """A new one, or that of the files that are there and have this snapshot."""
+        if given is not None:
+            return given
+        replay: Replay = kind(
+            config.replay_capacity,
+            spaces.observation,
+            slack=_slack(config, files is not None, snapshot),
+            horizon=config.horizon,
+            action=spaces.action,
+            directory=files,
+            new=snapshot is None,
+            run=config.identity,
+        )
+        return replay
 
     loop = HostLoop(config, environment, what.learner, make_replay)
     return Built(
@@ -322,9 +329,21 @@ def _hosted(
         loop,
         lambda i, step: what.agent(config, loop.parameters(i), step),
         make_environment,
-        fingerprint(what.learner, environment.spaces) if run is not None else "",
+        fingerprint(what.learner, spaces) if run is not None else "",
         what.method.values_are_returns,
     )
+
+
+def _check_keepable(environment: Environment, replay: Replay | None) -> None:
+    """Raises unless a run with these can be checkpointed."""
+    without = "set checkpoint_every to 0 to train without checkpoints"
+    if not is_restorable(environment):
+        raise UserError(
+            "environment: cannot be restored in mid-episode; expected one with snapshot and "
+            f"restore (a Gymnasium vector: autoreset mode Disabled), or {without}"
+        )
+    if replay is not None and not can_be_checkpointed(replay):
+        raise UserError(f"replay: expected one with snapshot, restore and headroom, or {without}")
 
 
 def _fused(
@@ -341,18 +360,15 @@ def _fused(
     spaces = environment.spaces
     what = configured_learner(config, spaces, overrides.network, overrides.optimiser)
     check_batch(config, what)
-    held = config.replay_size
-    size = len(seeds) * held * device.bytes_per_transition(spaces.observation, spaces.action)
+    size = len(seeds) * _bytes_on_device(config, spaces)
     each = f" for each of {len(seeds)} seeds" if len(seeds) > 1 else ""
-    replay = f"replay of {held:,} transitions{each}"
+    replay = f"replay of {config.replay_size:,} transitions{each}"
     require(replay, memory=size)
     files = [run / REPLAY for run in runs if config.checkpoint_every]
     if files:
-        slots = len(seeds) * config.replay_capacity, len(seeds) * slack_for(config, True)
-        row, action = device.packed_space(spaces.observation), spaces.action
-        on_disk = uniform.bytes_of(slots[0], row, slots[1], mapped=True, action=action)
-        require_space(slots[0], on_disk, files[0])
-    announce(configs[0], replay, size, watcher)
+        on_disk = len(seeds) * _bytes_of_copy(config, spaces)
+        require_space(len(seeds) * config.replay_capacity, on_disk, files[0])
+    _announce(config, replay, size, watcher)
     loop = FusedLoop(config, environment, what.learner, seeds, files, vectorised=vectorised)
 
     @cache  # compiled once, for all evaluations of a run
@@ -367,3 +383,64 @@ def _fused(
         fingerprint(what.learner, spaces) if runs else "",
         what.method.values_are_returns,
     )
+
+
+def _announce(config: Config, replay: str, size: int, watcher: Watcher) -> None:
+    """The first lines of a run that fits: κ where it follows the steps, and its replay."""
+    if config.kappa_follows:
+        kappa = default_kappa(config.steps)
+        watcher.announce(f"kappa: {kappa:,}, a twentieth of the {config.steps:,} steps")
+    watcher.announce(f"{replay}: {readable(size)}")
+
+
+# What a run takes --------------------------------------------------------------------------------
+
+
+def footprint(config: Config, spaces: Spaces) -> Footprint:
+    """What a run of a config takes, on an environment of these spaces."""
+    check_learns(config)
+    fused, in_files = is_gymnax(config.env), config.checkpoint_every > 0
+    if fused:
+        replay = _bytes_on_device(config, spaces)
+        files = _bytes_of_copy(config, spaces) if in_files else 0
+    else:
+        replay = _bytes_on_host(config, spaces, in_files, is_atari(config.env))
+        files = replay if in_files else 0
+    state = jax.eval_shape(configured_learner(config, spaces).learner.init, jax.random.key(0))
+    agent = _bytes(state.online)
+    best = agent if config.evaluate_every else 0  # in a file, and in each checkpoint
+    # Two checkpoints and one that is being written.
+    disk = files + agent + best + (3 * (_bytes(state) + best) if in_files else 0)
+    return Footprint(replay, 0 if in_files and not fused else replay, disk, agent + best, fused)
+
+
+def _slack(config: Config, in_files: bool, snapshot: Mapping[str, Any] | None = None) -> int:
+    interval = config.checkpoint_every if in_files else 0
+    return slack_of(config.replay_capacity, interval, config.stored, snapshot)
+
+
+def _bytes_on_host(config: Config, spaces: Spaces, in_files: bool, atari: bool) -> int:
+    """The host loop's replay: of single frames for Atari, else of whole transitions."""
+    return (frames if atari else uniform).bytes_of(
+        config.replay_capacity,
+        spaces.observation,
+        _slack(config, in_files),
+        mapped=in_files,
+        n_step=config.n_step,
+        action=spaces.action,
+    )
+
+
+def _bytes_on_device(config: Config, spaces: Spaces) -> int:
+    """A fused run's replay."""
+    return config.replay_size * device.bytes_per_transition(spaces.observation, spaces.action)
+
+
+def _bytes_of_copy(config: Config, spaces: Spaces) -> int:
+    """The files of a fused run's replay, which store nothing more for n steps."""
+    row, slack = device.packed_space(spaces.observation), _slack(config, True)
+    return uniform.bytes_of(config.replay_capacity, row, slack, mapped=True, action=spaces.action)
+
+
+def _bytes(tree: Any) -> int:
+    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

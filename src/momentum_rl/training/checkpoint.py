@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from momentum_rl.errors import Interrupted, NoRoom, UserError, one_line
+from momentum_rl.errors import Damaged, Interrupted, NoRoom, UserError, one_line
 from momentum_rl.plumbing.files import write_aside, writing
 from momentum_rl.plumbing.reading import as_json, checked, parsed, tensors
-from momentum_rl.replay.ring import Damaged
 from momentum_rl.version import __version__
 
 FORMAT = 1

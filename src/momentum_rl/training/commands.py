@@ -106,7 +106,7 @@ class Resume:
 
     def execute(self) -> None:
         """Train to the end, and say where the agents are."""
-        from momentum_rl.training.resume import as_asked, runs_in
+        from momentum_rl.training.run_directory import as_asked, runs_in
 
         runs = runs_in(self.run)
         configs = [as_asked(run) for run in runs]
@@ -134,11 +134,13 @@ def _with_options(kind: Any) -> Any:
 
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
     """Trains new runs or continues them; a signal stops them with a checkpoint."""
-    from momentum_rl.training.processors import prepare
+    from momentum_rl.envs.gymnax_env import is_gymnax
+    from momentum_rl.training.fused_loop import prepare_fused
     from momentum_rl.training.stopping import stopping
     from momentum_rl.training.train import train_seeds
 
-    prepare(config.env, len(seeds))
+    if is_gymnax(config.env):
+        prepare_fused(len(seeds))
     start = time.monotonic()
     with stopping() as stop:
         results = train_seeds(config, seeds, outs, stop=stop, trust=trust)

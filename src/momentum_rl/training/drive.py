@@ -2,26 +2,24 @@
 
 import logging
 import shutil
-from collections.abc import Callable, Sequence
-from contextlib import closing
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any, NamedTuple
 
-from momentum_rl.agents.agent import Agent
+from momentum_rl.agents.agent import BEST_FILE, Agent, load
 from momentum_rl.envs.interface import Environment
-from momentum_rl.errors import Interrupted
+from momentum_rl.errors import Interrupted, Unwritable, UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import EVALUATION, Status
-from momentum_rl.training.averages import Copies
-from momentum_rl.training.best import Best, content_of, restored
-from momentum_rl.training.checkpoint import Checkpoints, Saved, newest
-from momentum_rl.training.checkpointing import Checkpointer, status_on_error
-from momentum_rl.training.evaluation import Discounted, Evaluation, evaluate
-from momentum_rl.training.health import Warnings
+from momentum_rl.training.checkpoint import KEPT, Checkpoints, Saved, newest
+from momentum_rl.training.evaluation import Evaluation, evaluate_config
+from momentum_rl.training.kept import Best, Copies, best_in
 from momentum_rl.training.loop import Loop, Result, Watcher
-from momentum_rl.training.resume import is_grouped, result_of
-from momentum_rl.training.run_directory import RunDirectory
-from momentum_rl.training.stopping import Stop, never
+from momentum_rl.training.metrics import Warnings
+from momentum_rl.training.run_directory import RunDirectory, is_grouped, result_of
+from momentum_rl.training.stopping import Stop
 
 log = logging.getLogger("movi")
 
@@ -54,213 +52,283 @@ def drive(
       watcher: hears of the runs.
       stop: asked often; a signal's number makes them stop with a checkpoint and ``Interrupted``.
     """
-    runs = _Runs(built, directories, watcher, stop)
-    runs.begin()
-    with status_on_error(directories, lambda: built.loop.step, runs.results.__contains__):
-        return runs.finish()
-
-
-class _Runs:
-    """The seeds' rows, files and ends."""
-
-    def __init__(
-        self, built: Built, directories: Sequence[RunDirectory], watcher: Watcher, stop: Stop
-    ) -> None:
-        self._built, self._configs, self._loop = built, built.configs, built.loop
-        self._directories, self._watcher, self._stop = directories, watcher, stop
-        self._rows: list[list[dict[str, Any]]] = [[] for _ in built.configs]
-        self._saved = [0] * len(built.configs)  # the step at which each agent was written last
-        self._best = [Best() for _ in built.configs]
-        self._copies = [Copies.of(config) for config in built.configs]
-        self._warnings = [Warnings(config, built.values_are_returns) for config in built.configs]
-        self.results: dict[int, Result] = {}
-
-    def begin(self) -> None:
-        """From the newest checkpoint that all have, or from the beginning."""
-        notices: list[str] = []
-
-        def restore(saved: list[Saved]) -> None:
-            notices.clear()
-            self._loop.restore(saved)
-            for i, own in enumerate(saved):
-                self._saved[i] = int(own.state["saved"])
-                agent = self._built.agent(i, 0)
-                networks = agent.networks
-                self._copies[i] = self._copies[i].restored(own, agent)
-                if own.state.get("has_ended", False):
-                    self.results[i] = Result(**result_of(self._directories[i].path, networks))
-                    continue
-                directory, best = self._directories[i], content_of(own)
-                notices.append(directory.begin(self._loop.step, own.state["written"], best))
-                self._rows[i] = list(directory.rows)
-                for row in self._rows[i]:
-                    self._warnings[i].after(row)
-                self._best[i] = restored(directory, best, networks)
-
-        if self._directories and self._configs[0].checkpoint_every:
-            checkpoints = [Checkpoints(directory.path) for directory in self._directories]
-            if newest(checkpoints, restore) is not None:
-                step = self._loop.step
-                self._watcher.announce(f"goes on from the checkpoint of step {step:,}")
-                for notice in dict.fromkeys(filter(None, notices)):
-                    self._watcher.announce(notice)
-                return
-        self._loop.begin()
-        for directory in self._directories:
-            directory.begin()
-
-    def finish(self) -> list[Result]:
-        """Trains to the end."""
-        config, loop = self._configs[0], self._loop
+    loop, config = built.loop, built.configs[0]
+    runs = [
+        _Run(built, i, directories[i] if directories else None, watcher, stop)
+        for i in range(len(built.configs))
+    ]
+    _begin(runs, loop, directories, watcher)
+    with _status_on_error(runs, directories, loop):
         checkpointer = Checkpointer(
-            self._directories,
-            config.checkpoint_every,
-            self._stop,
-            margin=config.num_envs,
-            headroom=loop.headroom,
+            directories, config.checkpoint_every, stop, config.num_envs, loop.headroom
         )
         checkpointer.begin(loop.step)
 
         def on_saveable(loop: Loop) -> None:
-            checkpointer.check(loop.step, loop.step == config.steps, self._content)
+            last = loop.step == config.steps
+            checkpointer.check(loop.step, last, lambda: [run.content() for run in runs])
 
         def steps_left(loop: Loop) -> int:
             return checkpointer.steps_left(loop.step)
 
-        while len(self.results) < len(self._configs):
-            done = max(len(rows) for i, rows in enumerate(self._rows) if i not in self.results)
+        while going := [run for run in runs if run.result is None]:
+            done = max(len(run.rows) for run in going)
             until = min(config.steps, (done + 1) * config.iteration_steps)
-            while loop.step < until and not self._all_diverged():
-                self._copy()
-                due = self._copies[0].next(loop.step) if config.average else until
-                loop.advance(min(due, until), self._watcher.progress, on_saveable, steps_left)
-            self._copy()
-            for i in range(len(self._configs)):
-                if i not in self.results:
-                    self._end_iteration(i, until)
-        results = [self.results[i] for i in range(len(self._configs))]
-        final = [result.status == "diverged" for result in results]
-        for i, directory in enumerate(self._directories):
-            unused = final[i] and (all(final) or not is_grouped(directory.path))
+            while loop.step < until and not all(loop.diverged(i) for i in range(len(runs))):
+                for run in runs:
+                    run.copy()
+                due = runs[0].copies.next(loop.step) if config.average else until
+                loop.advance(min(due, until), watcher.progress, on_saveable, steps_left)
+            for run in runs:
+                run.copy()
+            for run in going:
+                run.end_iteration(until)
+        results = [run.result for run in runs if run.result is not None]
+        diverged = [result.status == "diverged" for result in results]
+        for directory, one in zip(directories, diverged):
+            unused = one and (all(diverged) or not is_grouped(directory.path))
             if unused or not Checkpoints(directory.path).steps():
                 shutil.rmtree(directory.replay, ignore_errors=True)
         return results
 
-    def _content(self) -> list[Saved]:
-        contents = []
-        for i in range(len(self._configs)):
-            arrays, state = self._loop.snapshot(i)
-            more = {"saved": self._saved[i], "has_ended": i in self.results}
-            saved = self._copies[i].saved_with(Saved(arrays, {**state, **more}))
-            contents.append(self._best[i].saved_with(saved))
-        return contents
 
-    def _all_diverged(self) -> bool:
-        return all(self._loop.diverged(i) for i in range(len(self._configs)))
+def _begin(
+    runs: Sequence["_Run"], loop: Loop, directories: Sequence[RunDirectory], watcher: Watcher
+) -> None:
+    """From the newest checkpoint that all have, or from the beginning."""
+    notices: list[str] = []
 
-    def _copy(self) -> None:
-        """Keeps copies of the networks that act, if they are due."""
+    def restore(saved: list[Saved]) -> None:
+        loop.restore(saved)
+        notices[:] = [run.restore(one) for run, one in zip(runs, saved)]
+
+    if directories and runs[0].config.checkpoint_every:
+        checkpoints = [Checkpoints(directory.path) for directory in directories]
+        if newest(checkpoints, restore) is not None:
+            watcher.announce(f"goes on from the checkpoint of step {loop.step:,}")
+            for notice in dict.fromkeys(filter(None, notices)):
+                watcher.announce(notice)
+            return
+    loop.begin()
+    for directory in directories:
+        directory.begin()
+
+
+class _Run:
+    """One seed's run: its rows, its files and its end."""
+
+    def __init__(
+        self,
+        built: Built,
+        i: int,
+        directory: RunDirectory | None,
+        watcher: Watcher,
+        stop: Stop,
+    ) -> None:
+        self.config = built.configs[i]
+        self._built, self._loop, self._i = built, built.loop, i
+        self._directory, self._watcher, self._stop = directory, watcher, stop
+        self.rows: list[dict[str, Any]] = []
+        self.copies = Copies(self.config.average, self.config.average_every)
+        self._best = Best()
+        self._saved = 0  # the step at which the agent was written last
+        self._warnings = Warnings(self.config, built.values_are_returns)
+        self.result: Result | None = None
+
+    def content(self) -> Saved:
+        """What a checkpoint holds of the run."""
+        arrays, state = self._loop.snapshot(self._i)
+        more = {"saved": self._saved, "has_ended": self.result is not None}
+        saved = self.copies.saved_with(Saved(arrays, {**state, **more}))
+        return self._best.saved_with(saved)
+
+    def restore(self, saved: Saved) -> str:
+        """Goes on from a checkpoint that the loop has restored; a notice, or ""."""
+        assert self._directory is not None
+        self._saved, self.result = int(saved.state["saved"]), None
+        agent = self._built.agent(self._i, 0)
+        self.copies = self.copies.restored(saved, agent)
+        if saved.state["has_ended"]:
+            self.result = result_of(self._directory.path, agent.networks)
+            return ""
+        content = best_in(saved)
+        notice = self._directory.begin(self._loop.step, saved.state["written"], content)
+        self.rows = list(self._directory.rows)
+        for row in self.rows:
+            self._warnings.after(row)
+        means = (row.mean for row in self._directory.evaluations)
+        score = max((mean for mean in means if mean is not None), default=Best.score)
+        best = None if content is None else load(self._directory.path / BEST_FILE, agent.networks)
+        self._best = Best(score, best, content)
+        return notice
+
+    def copy(self) -> None:
+        """Keeps a copy of the network that acts, if one is due."""
         step = self._loop.step
-        for i, copies in enumerate(self._copies):
-            if copies.is_due(step):
-                self._copies[i] = copies.with_one_of(self._built.agent(i, step), step)
+        if self.copies.is_due(step):
+            self.copies = self.copies.with_one_of(self._built.agent(self._i, step), step)
 
-    def _end_iteration(self, i: int, until: int) -> None:
-        """Writes a seed's row of metrics, and does what is due at the end of an iteration."""
-        config = self._configs[i]
-        row = self._loop.row(i, until, len(self._rows[i]))
+    def end_iteration(self, until: int) -> None:
+        """Writes a row of metrics, and does what is due at the end of an iteration."""
+        row = self._loop.row(self._i, until, len(self.rows))
         step = int(row["step"])
-        played = self._evaluate_on_the_way(i, step) if config.evaluates_at(step) else None
+        played = self._evaluate_on_the_way(step) if self.config.evaluates_at(step) else None
         if played is not None and self._built.values_are_returns:
             row["bias"] = played.bias
-        self._rows[i].append(row)
+        self.rows.append(row)
         self._watcher.row(row)
-        for notice in self._warnings[i].after(row):
-            seed = f"seed {config.seed}: " if len(self._configs) > 1 else ""
+        for notice in self._warnings.after(row):
+            seed = f"seed {self.config.seed}: " if len(self._built.configs) > 1 else ""
             log.warning("movi: warning: %s%s", seed, notice)
-        if self._directories:
-            self._directories[i].row(row)
-            if step - self._saved[i] >= config.save_every:
-                self._directories[i].save(self._built.agent(i, step))
-                self._saved[i] = step
-        if self._loop.diverged(i) or until == config.steps:
-            self._end(i, step)
+        if self._directory is not None:
+            self._directory.row(row)
+            if step - self._saved >= self.config.save_every:
+                self._directory.save(self._built.agent(self._i, step))
+                self._saved = step
+        if self._loop.diverged(self._i) or until == self.config.steps:
+            self._end(step)
 
-    def _evaluate_on_the_way(self, i: int, step: int) -> Evaluation:
-        """Evaluates a seed's agent, and keeps it if it is the best so far."""
-        agent = self._built.agent(i, step)
-        played = self._evaluation(i, agent, step)
+    def _evaluate_on_the_way(self, step: int) -> Evaluation:
+        """Evaluates the agent, and keeps it if it is the best so far."""
+        agent = self._built.agent(self._i, step)
+        played = self._evaluation(agent, step)
         self._watcher.evaluated(step, played)
-        before, self._best[i] = self._best[i], self._best[i].after(agent, played)
-        if self._directories:
-            self._directories[i].evaluation(step, played)
-            if self._best[i] is not before and (content := self._best[i].content) is not None:
-                self._directories[i].save_best(content)
+        before, self._best = self._best, self._best.after(agent, played)
+        if self._directory is not None:
+            self._directory.evaluation(step, played)
+            if self._best is not before and self._best.content is not None:
+                self._directory.save_best(self._best.content)
         return played
 
-    def _end(self, i: int, step: int) -> None:
-        """Saves and evaluates a seed's agent, and writes how its run ended."""
-        directory = self._directories[i] if self._directories else None
-        agent, diverged = self._built.agent(i, step), self._loop.diverged(i)
+    def _end(self, step: int) -> None:
+        """Saves and evaluates the agent, and writes how the run ended."""
+        directory, diverged = self._directory, self._loop.diverged(self._i)
+        agent = self._built.agent(self._i, step)
         if directory is not None:
             directory.save(agent)
         evaluation = None
-        if self._configs[i].final_episodes and self._built.make_environment is not None:
-            evaluation = self._evaluation(i, agent)
+        if self.config.final_episodes and self._built.make_environment is not None:
+            evaluation = self._evaluation(agent)
             if directory is not None:
                 directory.write_json(EVALUATION, evaluation.to_json())
         status: Status = "diverged" if diverged else "finished"
+        at = diverged or step
         if directory is not None:
-            message = f"diverged at step {diverged}" if diverged else ""
-            directory.status(status, diverged or step, message)
-        self.results[i] = Result(
-            status,
-            diverged or step,
-            agent,
-            self._rows[i],
-            evaluation,
-            self._loop,
-            self._best[i].agent,
-        )
+            directory.status(status, at, f"diverged at step {diverged}" if diverged else "")
+        self.result = Result(status, at, agent, self.rows, evaluation, self._loop, self._best.agent)
 
-    def _evaluation(self, i: int, agent: Agent, at: int | None = None) -> Evaluation:
+    def _evaluation(self, agent: Agent, at: int | None = None) -> Evaluation:
+        """Of the agent, and of the mean of its copies."""
         assert self._built.make_environment is not None
         play = partial(
             evaluate_config,
-            config=self._configs[i],
+            config=self.config,
             make_environment=self._built.make_environment,
             stop=self._stop,
             at=at,
         )
         played = play(agent, values_are_returns=self._built.values_are_returns)
-        others = self._copies[i].players(agent)
+        others = self.copies.players(agent)
         return played._replace(average={name: play(other) for name, other in others.items()})
 
 
-def evaluate_config(
-    agent: Agent,
-    config: Config,
-    make_environment: Callable[[int], Environment],
-    stop: Stop = never,
-    at: int | None = None,
-    *,
-    values_are_returns: bool = False,
-) -> Evaluation:
-    """The evaluation at the end of a run, or during it, at a step; the bias if it means one."""
-    episodes = config.final_episodes if at is None else config.periodic_episodes
+class Checkpointer:
+    """Makes the checkpoints of runs that are in one loop (one, or one per seed).
 
-    def look(done: int) -> None:
-        if (signal := stop()) is not None and done < episodes:
-            raise Interrupted("interrupted in the evaluation", signal)
+    One is due every so many agent steps; at the end of the run; when somebody asks to stop; and
+    before the replay would overwrite what the older of the last two checkpoints needs.
+    """
 
-    with closing(make_environment(min(episodes, 10 if at is None else 20))) as environment:
-        return evaluate(
-            agent,
-            environment,
-            episodes,
-            epsilon=config.evaluation_epsilon,
-            seed=config.seed,
-            at=at,
-            discounted=Discounted(config.gamma, config.reward_clip) if values_are_returns else None,
-            on_step=look,
-        )
+    def __init__(
+        self,
+        directories: Sequence[RunDirectory],
+        every: int,
+        stop: Stop,
+        margin: int,
+        headroom: Callable[[Mapping[str, Any]], int],
+    ) -> None:
+        """Of the runs in these directories, if there are any.
+
+        Args:
+          directories: of the runs; empty for none.
+          every: agent steps between two checkpoints; 0 for none.
+          stop: whether somebody asks to stop.
+          margin: agent steps that may pass between two calls of ``check``.
+          headroom: agent steps until the replay's files overwrite what a snapshot of theirs needs.
+        """
+        self._directories = directories
+        self._checkpoints = [Checkpoints(directory.path) for directory in directories if every]
+        self._every, self._stop = every, stop
+        self._margin, self._headroom = margin, headroom
+        self._replays: list[Mapping[str, Any]] = []  # their snapshots in the last checkpoints
+        self.step = 0
+
+    def begin(self, step: int) -> None:
+        """Starts at this step, and notes what the checkpoints on disk need of the replay."""
+        self.step = step
+        for old in self._checkpoints[0].steps() if self._checkpoints else ():
+            with suppress(Exception):  # one that makes no sense needs nothing
+                replay = self._checkpoints[0].read(old).state["replay"]
+                self._headroom(replay)
+                self._replays.append(replay)
+
+    def steps_left(self, step: int) -> int:
+        """Agent steps until the next checkpoint is due."""
+        if not self._checkpoints:
+            return sys.maxsize
+        return min([self.step + self._every - step, *map(self._headroom, self._replays[-KEPT:])])
+
+    def check(self, step: int, last: bool, content: Callable[[], Sequence[Saved]]) -> None:
+        """Makes a checkpoint if one is due; raises ``Interrupted`` if somebody asks to stop.
+
+        Args:
+          step: the runs' agent step, where the loop can be saved.
+          last: whether it is their last one.
+          content: the runs' content.
+        """
+        signal = self._stop()
+        due = last or signal is not None or self.steps_left(step) < self._margin
+        if due and self._checkpoints and step > self.step:
+            self.save(step, content())
+        if signal is not None:
+            raise Interrupted(f"interrupted at step {step:,}", signal)
+
+    def save(self, step: int, contents: Sequence[Saved]) -> None:
+        """Makes a checkpoint of every run."""
+        for directory, checkpoints, saved in zip(self._directories, self._checkpoints, contents):
+            state = {**saved.state, "written": directory.written()}
+            checkpoints.write(step, Saved(saved.arrays, state))
+        self.step = step
+        self._replays = [*self._replays, contents[0].state["replay"]][-KEPT:]
+
+
+@contextmanager
+def _status_on_error(
+    runs: Sequence[_Run], directories: Sequence[RunDirectory], loop: Loop
+) -> Iterator[None]:
+    """Writes what stops runs into their status; the error's line then says how to resume them."""
+    try:
+        yield
+    except BaseException as error:
+        going = [one for one, run in zip(directories, runs) if run.result is None]
+        stopped = isinstance(error, KeyboardInterrupt | Interrupted)
+        for directory in going:
+            with suppress(UserError):  # a full disk: the status stays "running"
+                if stopped:
+                    directory.status("interrupted", loop.step, f"interrupted at step {loop.step}")
+                else:
+                    directory.status("failed", loop.step, repr(error))
+        if going and isinstance(error, Interrupted | Unwritable):
+            line = f"{error}; {_how_to_resume(directories)}"
+            if isinstance(error, Interrupted):
+                raise Interrupted(line, error.signal) from None
+            raise Unwritable(line) from None
+        raise
+
+
+def _how_to_resume(directories: Sequence[RunDirectory]) -> str:
+    paths = [directory.path for directory in directories]
+    where = paths[0].parent if len(paths) > 1 else paths[0]
+    steps = set.intersection(*(set(Checkpoints(path).steps()) for path in paths))
+    since = f"from its checkpoint of step {max(steps):,}" if steps else "from the beginning"
+    return f"`movi resume {where}` goes on {since}"

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing
 from functools import partial
 from itertools import count
 from types import MappingProxyType
@@ -16,9 +17,11 @@ from momentum_rl.agents.exploration import Exploration, drawn, epsilon_greedy
 from momentum_rl.agents.method import Greedy
 from momentum_rl.envs.interface import LONGEST, Environment
 from momentum_rl.envs.jax_env import HostedEnvironment
-from momentum_rl.errors import UserError, check_fraction
+from momentum_rl.errors import Interrupted, UserError, check_fraction
 from momentum_rl.plumbing.compilation import shared
+from momentum_rl.runs.config import Config
 from momentum_rl.training.draws import env_seeds
+from momentum_rl.training.stopping import Stop, never
 
 EVALUATION = 1  # the purpose of the seeds: never those of training
 AT_ONCE = 100  # steps that a compiled loop plays before somebody looks whether all have ended
@@ -64,16 +67,16 @@ class Evaluation(NamedTuple):
 
     def to_json(self) -> dict[str, object]:
         """A dictionary of JSON's types; the bias is in the metrics."""
-        own = {
+        row: dict[str, object] = {
             "episodes": len(self.returns),
             "mean": self.mean,
             "std": self.std,
             "returns": self.returns,
             "lengths": self.lengths,
         }
-        if not self.average:
-            return own
-        return {**own, "average": {name: other.to_json() for name, other in self.average.items()}}
+        if self.average:
+            row["average"] = {name: other.to_json() for name, other in self.average.items()}
+        return row
 
 
 def evaluate(
@@ -145,6 +148,35 @@ def evaluate(
     return Evaluation([score for score, _ in every], [steps for _, steps in every], bias.mean)
 
 
+def evaluate_config(
+    agent: Agent,
+    config: Config,
+    make_environment: Callable[[int], Environment],
+    stop: Stop = never,
+    at: int | None = None,
+    *,
+    values_are_returns: bool = False,
+) -> Evaluation:
+    """The evaluation at the end of a run, or during it, at a step; the bias if it means one."""
+    episodes = config.final_episodes if at is None else config.periodic_episodes
+
+    def look(done: int) -> None:
+        if (signal := stop()) is not None and done < episodes:
+            raise Interrupted("interrupted in the evaluation", signal)
+
+    with closing(make_environment(min(episodes, 10 if at is None else 20))) as environment:
+        return evaluate(
+            agent,
+            environment,
+            episodes,
+            epsilon=config.evaluation_epsilon,
+            seed=config.seed,
+            at=at,
+            discounted=Discounted(config.gamma, config.reward_clip) if values_are_returns else None,
+            on_step=look,
+        )
+
+
 class _Bias:
     """Σ_t (value_t − G_t) over episodes, with G_t the discounted return from step t on.
 
@@ -205,8 +237,8 @@ def _compiled_steps(
     seen, expected = environment.spaces.observation, agent.spaces.observation
     if seen.shape != expected.shape:
         raise UserError(f"observation: shape {seen.shape}, expected {expected.shape}")
-    own = _values_of(agent.networks[agent.acts_on], agent.policy, agent.acts_on)
-    act = _acting(agent.acting, own, expected.dtype)
+    values = _values_of(agent.networks[agent.acts_on], agent.policy, agent.acts_on)
+    act = _acting(agent.acting, values, expected.dtype)
     valid = np.ones(environment.num_envs, bool)
     while True:
         chunk = [next(explorations) for _ in range(AT_ONCE)]

@@ -1,44 +1,348 @@
 """The fused loop: training in compiled chunks, for one seed or for many side by side.
 
+A chunk is environments, replay, updates and synchronisations in one compiled loop. The order within
+an agent step, its gates and its random numbers are the host loop's (see ``training.host_loop``). In
+JAX-native environments every step is a decision, so what the host counts follows from the step k
+alone:
+
+    stored(k)  = min(k, capacity), so that learning means k > learning_starts =: K
+    updates(k) = ⌊k/F⌋ − ⌊K/F⌋ once learning, the number of the next draw
+
+With n-step transitions the newest n − 1 of each environment are not sampled yet, so that learning
+starts that much later: K = ``config.learns_after``.
+
 Between two chunks the host looks at the records, writes metrics and files, draws progress, and can
 be interrupted. What it holds of a run is the chunks' state (one pytree per seed) and a few sums.
 """
 
+import contextlib
+import os
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
-from momentum_rl.agents.exploration import limits
-from momentum_rl.agents.learner import Learner
+from momentum_rl.agents.exploration import Limits, epsilon_greedy, exploring, limits, words_of
+from momentum_rl.agents.learner import Learner, LearnerState
 from momentum_rl.envs.interface import check_rewards
-from momentum_rl.envs.jax_env import JaxEnvironment
-from momentum_rl.errors import UserError
+from momentum_rl.envs.jax_env import JaxEnvironment, compiled, env_keys, step_all, step_keys
+from momentum_rl.errors import Damaged, UserError
+from momentum_rl.plumbing.compilation import shared
+from momentum_rl.plumbing.sizes import available_cores
 from momentum_rl.plumbing.trees import arrays_of, tree_of
-from momentum_rl.replay.device import packed_space
-from momentum_rl.replay.ring import Damaged
+from momentum_rl.replay import device
+from momentum_rl.replay.ring import slack_of
 from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.training.checkpoint import Saved
-from momentum_rl.training.fused_step import (
-    FusedState,
-    Keys,
-    Records,
-    keys_of,
-    make_chunk,
-    make_init,
-    make_sample,
+from momentum_rl.training.draws import (
+    ACTING,
+    INITIALISATION,
+    LEARNING,
+    POLICY,
+    SAMPLING,
+    bits,
+    env_seeds,
+    key_of,
 )
-from momentum_rl.training.health import Inspection
-from momentum_rl.training.host_loop import CHECK_PERIOD
-from momentum_rl.training.loop import CHUNK
-from momentum_rl.training.replays import slack_for
-from momentum_rl.training.scores import Scores, metrics_row
-from momentum_rl.transitions import Transition
+from momentum_rl.training.loop import CHECK_PERIOD, CHUNK
+from momentum_rl.training.metrics import Inspection, Scores, metrics_row
+from momentum_rl.transitions import NStep, Transition
+
+
+def prepare_fused(programs: int) -> None:
+    """One thread for each CPU device, and as many devices as programs can use.
+
+    A chunk's arrays are so small that threads which share one update lose more time than they save:
+    on two cores an update of the MinAtar network is faster on one of them, and two seeds on two JAX
+    devices, one core each, are nearly twice as fast as on one. JAX reads both settings once, before
+    its first computation; later this has no effect. What the environment's variables say already
+    stays, and a GPU or TPU is not concerned.
+    """
+    os.environ.setdefault("NPROC", "1")
+    if "JAX_NUM_CPU_DEVICES" not in os.environ:
+        with contextlib.suppress(RuntimeError):  # JAX has started
+            jax.config.update("jax_num_cpu_devices", max(1, min(programs, len(available_cores()))))
+
+
+# One compiled chunk -----------------------------------------------------------------------------
+
+
+class FusedState(NamedTuple):
+    """Everything that a seed's run needs to continue after a vector step, but its number."""
+
+    learner: LearnerState
+    """Parameters, lagged copies, optimiser states."""
+    ring: Transition
+    """The replay."""
+    environments: Any
+    """The states of the n environments."""
+    observation: Array
+    """What they act on next, [n, ...]."""
+
+
+class Keys(NamedTuple):
+    """The keys of a seed's run; each draw folds its number in."""
+
+    acting: Array
+    sampling: Array
+    environments: Array
+    policy: Array
+    learning: Array
+
+
+class ChunkDraws(NamedTuple):
+    """The random numbers of a chunk: all at once cost a hundredth of one by one in the loop."""
+
+    acting: Array
+    """[T, n, W], for T vector steps."""
+    environments: Array
+    """The keys of the environments' steps, [T, n]."""
+    sampling: Array
+    """[updates, M, B], from the first multiple of F after the chunk's beginning on; before learning
+    starts nothing reads them."""
+    policy: Array
+    """The policy's key, into which a vector step's number is folded where it needs one."""
+    learning: Array
+    """The updates' key, into which the agent step is folded."""
+
+
+class Records(NamedTuple):
+    """What happened in each agent step of a chunk, [T, n]."""
+
+    reward: Array
+    ended: Array
+    metrics: dict[str, Array]
+
+
+def keys_of(seed: int, num_envs: int) -> Keys:
+    """The keys that the host loop uses with this seed."""
+    return Keys(
+        key_of(seed, ACTING),
+        key_of(seed, SAMPLING),
+        env_keys(env_seeds(seed, num_envs)),
+        key_of(seed, POLICY),
+        key_of(seed, LEARNING),
+    )
+
+
+def make_init(
+    config: Config, environment: JaxEnvironment, learner: Learner
+) -> Callable[[int], FusedState]:
+    """``init(seed) -> state`` of a run that begins."""
+    learn, (reset, _) = _compiled_init(learner), compiled(environment)
+
+    def init(seed: int) -> FusedState:
+        states, observation = reset(keys_of(seed, config.num_envs).environments)
+        spaces = environment.spaces
+        ring = device.empty(config.replay_size, spaces.observation, spaces.action)
+        return FusedState(learn(key_of(seed, INITIALISATION)), ring, states, observation)
+
+    return init
+
+
+@shared
+def _compiled_init(learner: Learner) -> Callable[[Array], LearnerState]:
+    return jax.jit(learner.init)
+
+
+def make_sample(
+    config: Config, environment: JaxEnvironment
+) -> Callable[[Transition, Any, Any], Transition]:
+    """``sample(ring, added, words) -> transitions``, compiled."""
+    return _compiled_sample(config.horizon, environment)
+
+
+@shared
+def _compiled_sample(
+    horizon: NStep, environment: JaxEnvironment
+) -> Callable[[Transition, Any, Any], Transition]:
+    space = environment.spaces.observation
+    return jax.jit(lambda ring, added, words: device.sample(ring, added, words, space, horizon))
+
+
+class ChunkConfig(NamedTuple):
+    """All of a config that a chunk depends on."""
+
+    num_envs: int
+    replay_capacity: int
+    learns_after: int
+    horizon: NStep
+    update_period: int
+    sync_period: int
+    batch_size: int
+    gamma: float
+    timeouts_are_terminal: bool
+
+
+def make_chunk(
+    config: Config, environment: JaxEnvironment, learner: Learner, length: int, seeds: int | None
+) -> Callable[..., tuple[FusedState, Records]]:
+    """``chunk(state, keys, epsilon, first, count, limit) -> (state, records)``, compiled.
+
+    It takes ``count`` vector steps, at most ``length``, after number ``first``; past agent step
+    ``limit`` nothing is learned. The state's buffers are taken over. With ``seeds`` the state, the
+    keys and the records have a leading axis of seeds; the counters are common to all.
+    """
+    settings = ChunkConfig(*(getattr(config, name) for name in ChunkConfig._fields))
+    return _compiled_chunk(settings, environment, learner, length, seeds)
+
+
+@shared
+def _compiled_chunk(*parts: Any) -> Callable[..., tuple[FusedState, Records]]:
+    return jax.jit(_Chunk(*parts).run, donate_argnums=0)
+
+
+@dataclass(frozen=True)
+class _Chunk:
+    """The functions of a chunk, on one seed but for ``run``; n, F and K as in the module's text."""
+
+    config: ChunkConfig
+    environment: JaxEnvironment
+    learner: Learner
+    length: int
+    seeds: int | None
+
+    def run(
+        self,
+        state: FusedState,
+        keys: Keys,
+        epsilon: Limits,
+        first: Array,
+        count: Array,
+        limit: Array,
+    ) -> tuple[FusedState, Records]:
+        """The chunk; see ``make_chunk``."""
+        draw, vector_step = self.draw, self.vector_step
+        if self.seeds is not None:
+            # Mapped inside the loop: counters stay common to all seeds, so a gate stays a branch.
+            draw = jax.vmap(draw, in_axes=(0, None))
+            vector_step = jax.vmap(vector_step, in_axes=(0, 0, None, None, None, None))
+        drawn = draw(keys, first)
+        seeds = () if self.seeds is None else (self.seeds,)
+        shape = (self.length, *seeds, self.config.num_envs)
+        empty = Records(
+            jnp.zeros(shape, jnp.float32),
+            jnp.zeros(shape, bool),
+            {name: jnp.zeros(shape, jnp.float32) for name in self.learner.metrics},
+        )
+
+        def body(t: Array, carry: tuple[FusedState, Records]) -> tuple[FusedState, Records]:
+            state, records = carry
+            now = Limits(epsilon.ever[t], epsilon.last[t])
+            state, new = vector_step(state, drawn, now, first, t, limit)
+            return state, jax.tree.map(lambda array, value: array.at[t].set(value), records, new)
+
+        return jax.lax.fori_loop(0, count, body, (state, empty))
+
+    def draw(self, keys: Keys, first: Array) -> ChunkDraws:
+        """All random numbers of the chunk."""
+        config, period = self.config, self.config.update_period
+        numbers = first + jnp.arange(self.length, dtype=jnp.int32)
+        first_draw = first * config.num_envs // period - config.learns_after // period
+        draws = self.length * config.num_envs // period + 1
+        words = config.num_envs, words_of(self.environment.spaces)
+        minibatches = self.learner.minibatches, config.batch_size
+        return ChunkDraws(
+            jax.vmap(lambda t: bits(keys.acting, t, words))(numbers),
+            jax.vmap(lambda t: step_keys(keys.environments, t + 1))(numbers),
+            jax.vmap(lambda i: bits(keys.sampling, i, minibatches))(
+                first_draw + jnp.arange(draws, dtype=jnp.int32)
+            ),
+            keys.policy,
+            keys.learning,
+        )
+
+    def vector_step(
+        self,
+        state: FusedState,
+        drawn: ChunkDraws,
+        epsilon: Limits,
+        first: Array,
+        t: Array,
+        limit: Array,
+    ) -> tuple[FusedState, Records]:
+        """Acts in every environment, steps them all, and goes through their transitions."""
+        config, n, period = self.config, self.config.num_envs, self.config.update_period
+        key = jax.random.fold_in(drawn.policy, first + t)
+        actions = self.act(state, drawn.acting[t], epsilon, key)
+        environments, outcome = step_all(
+            self.environment, drawn.environments[t], state.environments, actions
+        )
+        ended = outcome.terminated | outcome.truncated
+        terminal = ended if config.timeouts_are_terminal else outcome.terminated
+        discount = jnp.where(terminal, jnp.float32(0), jnp.float32(config.gamma))
+        new = Transition(
+            observation=state.observation,
+            action=actions,
+            reward=outcome.reward,
+            discount=discount if config.horizon.steps == 1 else device.signed(discount, ended),
+            next_observation=outcome.next_observation,
+        )
+
+        def agent_step(carry: tuple[LearnerState, Transition], i: Array) -> tuple[Any, Any]:
+            one = jax.tree.map(lambda leaf: leaf[i], new)
+            k = (first + t) * n + i + 1
+            row = k // period - first * n // period - 1  # if k is a multiple of F
+            learned, ring, metrics = self.learn(*carry, drawn, row, k, limit, one)
+            return (learned, ring), metrics
+
+        carry = state.learner, state.ring
+        if n == 1:
+            carry, metrics = agent_step(carry, jnp.int32(0))
+            metrics = {name: value[None] for name, value in metrics.items()}
+        else:
+            carry, metrics = jax.lax.scan(agent_step, carry, jnp.arange(n, dtype=jnp.int32))
+        return (
+            FusedState(*carry, environments, outcome.observation),
+            Records(outcome.reward, ended, metrics),
+        )
+
+    def act(self, state: FusedState, words: Array, epsilon: Limits, key: Array) -> Array:
+        """The actions of all environments."""
+        spaces, learner = self.environment.spaces, self.learner
+        return epsilon_greedy(
+            exploring(words, epsilon, spaces),
+            lambda: learner.act(state.learner, state.observation, key).astype(spaces.action.dtype),
+        )
+
+    def learn(
+        self,
+        learned: LearnerState,
+        ring: Transition,
+        drawn: ChunkDraws,
+        row: Array,
+        k: Array,
+        limit: Array,
+        new: Transition,
+    ) -> tuple[LearnerState, Transition, dict[str, Array]]:
+        """Store, update if due (by this row of random numbers), synchronise if due."""
+        config, learner, space = self.config, self.learner, self.environment.spaces.observation
+        ring = device.add(ring, (k - 1) % config.replay_capacity, new, space)
+        learning = (k > config.learns_after) & (k <= limit)
+
+        def update(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
+            batches = device.sample(ring, k, drawn.sampling[row], space, config.horizon)
+            return learner.update(state, batches, k, jax.random.fold_in(drawn.learning, k))
+
+        def wait(state: LearnerState) -> tuple[LearnerState, dict[str, Array]]:
+            return state, {name: jnp.float32(0) for name in learner.metrics}
+
+        learned, metrics = jax.lax.cond(
+            learning & (k % config.update_period == 0), update, wait, learned
+        )
+        learned = jax.lax.cond(
+            learning & (k % config.sync_period == 0), learner.sync, lambda state: state, learned
+        )
+        return learned, ring, metrics
+
+
+# The loop on the host ---------------------------------------------------------------------------
 
 
 class SeedRun:
@@ -164,11 +468,14 @@ class FusedLoop:
         self._open(None)
 
     def _open(self, snapshot: Mapping[str, Any] | None) -> None:
+        """New files for the rings' copies, or those that have this snapshot."""
+        capacity, space = self.config.replay_capacity, device.packed_space(self._space)
+        interval, stored = self.config.checkpoint_every, self.config.stored
         self._replays = [
             UniformReplay(
-                self.config.replay_capacity,
-                packed_space(self._space),
-                slack=slack_for(self.config, True, snapshot),
+                capacity,
+                space,
+                slack=slack_of(capacity, interval, stored, snapshot),
                 action=self._action,
                 directory=file,
                 new=snapshot is None,
@@ -242,13 +549,13 @@ class FusedLoop:
     def restore(self, saved: Sequence[Saved]) -> None:
         """Continues from snapshots of all seeds at the same step, as if it had never stopped."""
         self._open(saved[0].state["replay"])
-        found = {int(one.state["ticks"]) for one in saved}
-        if len(found) != 1:
-            raise UserError(f"checkpoints of different steps: {sorted(found)}")
-        self.vector_steps = found.pop()
+        ticks = {int(one.state["ticks"]) for one in saved}
+        if len(ticks) != 1:
+            raise UserError(f"checkpoints of different steps: {sorted(ticks)}")
+        self.vector_steps = ticks.pop()
         self.step = min(self.added, self.config.steps)
         restored = []
-        for i, ((own, about), replay) in enumerate(zip(saved, self._replays)):
+        for i, ((arrays, about), replay) in enumerate(zip(saved, self._replays)):
             replay.restore(about["replay"])
             if replay.added != self.added:
                 raise Damaged(f"replay: {replay.added} transitions, expected {self.added}")
@@ -257,10 +564,10 @@ class FusedLoop:
             numbers, rows = replay.newest()
             for array, values in zip(ring, rows):
                 array[numbers % len(array)] = values
-            learner, environments, observation = tree_of(_without_ring(state), own, "state")
+            learner, environments, observation = tree_of(_without_ring(state), arrays, "state")
             rows = Transition(*map(jnp.asarray, ring))
             restored.append(FusedState(learner, rows, environments, observation))
-            self.runs[i].restore(own, about)
+            self.runs[i].restore(arrays, about)
         self.states = self._placed(restored)
 
     @property
@@ -279,7 +586,7 @@ class FusedLoop:
         if self._vectorised:
             return [jax.tree.map(lambda *leaves: jnp.stack(leaves), *seeds)]
         devices = jax.local_devices()
-        return [jax.device_put(own, devices[i % len(devices)]) for i, own in enumerate(seeds)]
+        return [jax.device_put(one, devices[i % len(devices)]) for i, one in enumerate(seeds)]
 
     def _take(self, count: int) -> None:
         """One chunk of vector steps, for every seed."""
@@ -295,11 +602,11 @@ class FusedLoop:
         host = [jax.tree.map(lambda leaf: np.asarray(leaf)[:count], new) for new in records]
         for i, run in enumerate(self.runs):
             if self._vectorised:
-                own = jax.tree.map(lambda leaf, i=i: leaf[:, i], host[0])
-                run.add(own, int(diverged[0][i]))
+                seen, at = jax.tree.map(lambda leaf, i=i: leaf[:, i], host[0]), diverged[0][i]
             else:
-                run.add(own := host[i], int(diverged[i]))
-            self._check(i, own.reward)
+                seen, at = host[i], diverged[i]
+            run.add(seen, int(at))
+            self._check(i, seen.reward)
         self.vector_steps += count
         self.step = min(self.added, self.config.steps)
 
@@ -323,12 +630,12 @@ def _due(config: Config, period: int, step: int) -> int:
 
 
 @jax.jit
-def _seen(ring: Transition, index: Any) -> tuple[jax.Array, jax.Array]:
+def _seen(ring: Transition, index: Any) -> tuple[Array, Array]:
     return ring.observation[index], ring.next_observation[index]
 
 
 @jax.jit
-def _fetched(ring: Transition, slots: jax.Array) -> Transition:
+def _fetched(ring: Transition, slots: Array) -> Transition:
     return jax.tree.map(lambda leaf: leaf[slots], ring)
 
 

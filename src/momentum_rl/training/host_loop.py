@@ -13,25 +13,34 @@ whatever n is.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
 
 from momentum_rl.agents.exploration import epsilon_greedy, exploring, limits, words_of
-from momentum_rl.agents.learner import Learner
+from momentum_rl.agents.learner import Learner, LearnerState
 from momentum_rl.envs.interface import Environment, Outcome, check_rewards, is_restorable
+from momentum_rl.plumbing.compilation import library_takes, shared
+from momentum_rl.plumbing.trees import arrays_of, tree_of
 from momentum_rl.replay.interface import Replay, can_be_checkpointed
 from momentum_rl.runs.config import Config
+from momentum_rl.spaces import Spaces
 from momentum_rl.training.checkpoint import Saved
-from momentum_rl.training.draws import ACTING, SAMPLING, Draws, env_seeds, key_of
-from momentum_rl.training.health import Inspection
-from momentum_rl.training.host_learner import HostLearner
-from momentum_rl.training.loop import CHUNK
-from momentum_rl.training.scores import Scores, metrics_row
+from momentum_rl.training.draws import (
+    ACTING,
+    INITIALISATION,
+    LEARNING,
+    POLICY,
+    SAMPLING,
+    Draws,
+    env_seeds,
+    key_of,
+)
+from momentum_rl.training.loop import CHECK_PERIOD, CHUNK
+from momentum_rl.training.metrics import Inspection, Scores, metrics_row
 from momentum_rl.transitions import Transition
-
-CHECK_PERIOD = 1_000  # agent steps between two looks at whether the values are still finite
-
 
 _COUNTERS = {"step": "step", "ticks": "vector_steps", "updates": "updates", "syncs": "syncs"}
 """The counters, by their names in a checkpoint."""
@@ -126,7 +135,7 @@ class HostLoop:
             **self.learner.snapshot(),
             **{f"environment.{name}": array for name, array in environment.items()},
         }
-        counters = {name: getattr(self, own) for name, own in _COUNTERS.items()}
+        counters = {name: getattr(self, field) for name, field in _COUNTERS.items()}
         scores, replay = self.scores.snapshot(), self.replay.snapshot()
         return Saved(arrays, {**counters, "scores": scores, "replay": replay})
 
@@ -144,8 +153,8 @@ class HostLoop:
             {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
         )
         self.scores.restore(state["scores"])
-        for name, own in _COUNTERS.items():
-            setattr(self, own, int(state[name]))
+        for name, field in _COUNTERS.items():
+            setattr(self, field, int(state[name]))
         self._waiting = []
 
     def _step_environments(self) -> None:
@@ -177,7 +186,8 @@ class HostLoop:
         outcome, config = self._outcome, self.config
         assert outcome is not None
         self.step += 1
-        ended = self.scores.add(outcome, i)
+        ended = bool(outcome.terminated[i] or outcome.truncated[i])
+        self.scores.count(i, float(outcome.reward[i]), ended)
         terminal = outcome.terminated[i] or (config.timeouts_are_terminal and outcome.truncated[i])
         self.replay.add(
             i,
@@ -198,3 +208,163 @@ class HostLoop:
         if learning and self.step % config.sync_period == 0:
             self.learner.sync()
             self.syncs += 1
+
+
+# The learner, one compiled call per step wherever possible --------------------------------------
+
+
+class _Carry(NamedTuple):
+    state: LearnerState
+    means: dict[str, jax.Array]
+    updates: jax.Array
+
+
+class _Keys(NamedTuple):
+    learning: jax.Array
+    policy: jax.Array
+
+
+class _Pending(NamedTuple):
+    """An update that is held back, as it is in a checkpoint: a ``Transition`` and the step."""
+
+    observation: Any
+    action: Any
+    reward: Any
+    discount: Any
+    next_observation: Any
+    step: Any
+
+
+class _Compiled(NamedTuple):
+    init: Callable[..., LearnerState]
+    update: Callable[..., _Carry]
+    update_and_act: Callable[..., tuple[_Carry, jax.Array]]
+    sync: Callable[[LearnerState], LearnerState]
+    act: Callable[..., jax.Array]
+
+
+@shared
+def _compiled(learner: Learner) -> _Compiled:
+    """What the host loop calls, compiled; the carry's buffers are taken over."""
+
+    def update(carry: _Carry, keys: _Keys, batches: Transition, step: jax.Array) -> _Carry:
+        before = carry.state.diverged_at
+        key = jax.random.fold_in(keys.learning, step)
+        state, metrics = learner.update(carry.state, batches, step, key)
+        live = (before == 0) & (state.diverged_at == 0)
+        updates = carry.updates + live
+        weight = live / jnp.maximum(updates, 1)
+        means = {
+            name: jnp.where(live, mean + (metrics[name] - mean) * weight, mean)
+            for name, mean in carry.means.items()
+        }
+        return _Carry(state, means, updates)
+
+    def act(state: LearnerState, keys: _Keys, observation: Any, number: Any) -> jax.Array:
+        return learner.act(state, observation, jax.random.fold_in(keys.policy, number))
+
+    def update_and_act(
+        carry: _Carry, keys: _Keys, batches: Transition, step: Any, observation: Any, number: Any
+    ) -> tuple[_Carry, jax.Array]:
+        carry = update(carry, keys, batches, step)
+        return carry, act(carry.state, keys, observation, number)
+
+    options = library_takes("products")
+    return _Compiled(
+        init=jax.jit(learner.init),
+        update=jax.jit(update, donate_argnums=0, compiler_options=options),
+        update_and_act=jax.jit(update_and_act, donate_argnums=0, compiler_options=options),
+        sync=jax.jit(learner.sync, donate_argnums=0),
+        act=jax.jit(act),
+    )
+
+
+class HostLearner:
+    """Holds the state; ``update``, ``sync`` and ``act`` take effect in the order of their calls.
+
+    An update is held back until something needs its result. That is nearly always ``act``, and then
+    both run in one compiled call.
+    """
+
+    def __init__(self, learner: Learner, seed: int) -> None:
+        self._run = _compiled(learner)
+        self._keys = _Keys(key_of(seed, LEARNING), key_of(seed, POLICY))
+        state = self._run.init(key_of(seed, INITIALISATION))
+        means = {name: jnp.float32(0) for name in learner.metrics}
+        self._carry = _Carry(state, means, jnp.int32(0))
+        self._pending: tuple[Transition, np.int32] | None = None
+
+    @property
+    def state(self) -> LearnerState:
+        """The state, after all calls so far; valid until the next one."""
+        self._flush()
+        return self._carry.state
+
+    def update(self, batches: Transition, step: int) -> None:
+        """One update of every network."""
+        self._flush()
+        self._pending = batches, np.int32(step)
+
+    def start(self) -> None:
+        """Starts an update that is held back, without waiting for it."""
+        self._flush()
+
+    def sync(self) -> None:
+        """Synchronises the lagged networks."""
+        self._flush()
+        self._carry = self._carry._replace(state=self._run.sync(self._carry.state))
+
+    def act(self, observation: np.ndarray, vector_step: int) -> np.ndarray:
+        """The policy's actions at the vector step of this number."""
+        number = np.int32(vector_step)
+        if self._pending is None:
+            return np.asarray(self._run.act(self._carry.state, self._keys, observation, number))
+        batches, step = self._pending
+        self._pending = None
+        self._carry, actions = self._run.update_and_act(
+            self._carry, self._keys, batches, step, observation, number
+        )
+        return np.asarray(actions)
+
+    def take_means(self) -> dict[str, float | None]:
+        """The mean of each metric over the updates since the last call; None without any."""
+        self._flush()
+        count = int(self._carry.updates)
+        means = {name: float(mean) if count else None for name, mean in self._carry.means.items()}
+        self._carry = self._carry._replace(
+            means={name: jnp.float32(0) for name in means}, updates=jnp.int32(0)
+        )
+        return means
+
+    def diverged_at(self) -> int | None:
+        """The step of the first update that was not finite, or None."""
+        return int(self.state.diverged_at) or None
+
+    def parameters(self) -> dict[str, Any]:
+        """A copy of the online networks' parameters."""
+        return jax.tree.map(lambda leaf: np.array(leaf), self.state.online)
+
+    def snapshot(self) -> dict[str, np.ndarray]:
+        """All that ``restore`` needs; an update that is held back stays held back."""
+        arrays = arrays_of(self._carry, "learner")
+        if self._pending is not None:
+            batches, step = self._pending
+            arrays |= arrays_of(_Pending(*batches, step), "pending")
+        return arrays
+
+    def restore(self, arrays: Mapping[str, np.ndarray], spaces: Spaces, m: tuple[int, int]) -> None:
+        """Continues from a snapshot, with minibatches of m transitions."""
+        carry, pending = tree_of(self._carry, arrays, "learner"), None
+        if "pending.step" in arrays:
+            observation, action = spaces.observation.zeros(*m), spaces.action
+            actions, numbers = np.zeros((*m, *action.shape), action.dtype), np.zeros(m, np.float32)
+            like = _Pending(observation, actions, numbers, numbers, observation, np.int32(0))
+            *batches, step = tree_of(like, arrays, "pending")
+            pending = Transition(*batches), np.int32(step)
+        self._carry, self._pending = carry, pending
+
+    def _flush(self) -> None:
+        if self._pending is not None:
+            batches, step = self._pending
+            self._pending = None
+            self._carry = self._run.update(self._carry, self._keys, batches, step)

@@ -1,25 +1,36 @@
-"""The writer of a run directory; its files are described in ``momentum_rl.runs.files``."""
+"""The directory of a run: its writer, and whether and how one that is there already goes on.
+
+Its files are described in ``momentum_rl.runs.files``.
+"""
 
 import hashlib
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
-from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded
-from momentum_rl.agents.learner import comparable
-from momentum_rl.errors import UserError, one_line
-from momentum_rl.plumbing.files import check_own_directory, directory_to_write, write_aside, writing
+import numpy as np
+
+from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded, load
+from momentum_rl.agents.options import default_kappa
+from momentum_rl.errors import Damaged, UserError, one_line
+from momentum_rl.plumbing.files import (
+    check_own_directory,
+    check_replaceable,
+    directory_to_write,
+    write_aside,
+    writing,
+)
 from momentum_rl.plumbing.reading import LARGE, as_json, content, read_rows, rows
 from momentum_rl.plumbing.versions import machine, now, of_training
-from momentum_rl.replay.ring import Damaged
-from momentum_rl.runs.config import Config
+from momentum_rl.runs.config import Config, changes, flat
 from momentum_rl.runs.files import (
     CONFIG,
+    ENDED,
     EVALUATION,
     EVALUATIONS,
     GROUP,
@@ -27,20 +38,30 @@ from momentum_rl.runs.files import (
     STATUS,
     TIMING,
     VERSIONS,
+    EvaluationFile,
     EvaluationRow,
+    GroupFile,
     Since,
     Status,
     TimingRow,
     VersionsFile,
     holds_run,
+    read_config,
     read_if_there,
+    read_metrics,
+    read_status,
 )
 from momentum_rl.runs.lock import RUN_LOCK, Lock
+from momentum_rl.training.checkpoint import DIRECTORY as CHECKPOINTS
+from momentum_rl.training.checkpoint import Checkpoints
 from momentum_rl.training.evaluation import Evaluation
+from momentum_rl.training.loop import Result
 
 REPLAY = "replay"
 OPEN_FILES = 7  # of a run: the lock, rows of three kinds, TensorBoard's, two of the replay
 LEFTOVERS = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
+RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE, BEST_FILE)
+WRITTEN = (CONFIG, STATUS, VERSIONS, GROUP, *RESULTS)
 
 Opened = TypeVar("Opened", "_Rows", "_Events")
 
@@ -65,7 +86,7 @@ class RunDirectory:
         self._new = not holds_run(self.path)
         if self._new:
             check_free(self.path)
-        self._made = not self.path.exists()
+        self._is_ours = not self.path.exists()
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self.path / RUN_LOCK)
@@ -116,8 +137,8 @@ class RunDirectory:
             timing += [{} for _ in self.rows[len(timing) :]]
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
-            for own in self.evaluations:
-                self._events.add(_evaluation_scalars(asdict(own)))
+            for evaluation in self.evaluations:
+                self._events.add(_evaluation_scalars(asdict(evaluation)))
         passed = timing[-1].get("seconds", 0.0) if timing else 0.0
         self._start = time.monotonic() - passed
         self._last, self._last_step = time.monotonic(), step
@@ -133,15 +154,12 @@ class RunDirectory:
     def _write_versions(self, step: int) -> str:
         """Adds today's versions if they are others; a line about them, if there is one to say."""
         today = of_training()
-        since = [own for own in _versions(self.path) if own.step < step]
-        learner = self._fingerprint
+        since = [one for one in _versions(self.path) if one.step < step]
         if step and not since:
             since = [Since(0, {})]  # unknown
         before = since[-1].versions if since else today
         if not since or (before, since[-1].machine) != (today, machine()):
-            since.append(Since(step, today, learner, machine(), now()))
-        elif not since[-1].learner:  # of a version that did not note it
-            since[-1] = replace(since[-1], learner=learner)
+            since.append(Since(step, today, self._fingerprint, machine(), now()))
         self.write_json(VERSIONS, {"format": 1, **asdict(VersionsFile(since, _digest(since)))})
         if not before:
             return f"the versions that trained it up to step {step:,} are not known"
@@ -152,8 +170,8 @@ class RunDirectory:
         ]
         if not changed:
             return ""
-        line = f"other versions than before: {', '.join(changed)}; numbers may differ from here on"
-        return one_line(line)
+        changes = ", ".join(changed)
+        return one_line(f"other versions than before: {changes}; numbers may differ from here on")
 
     def row(self, metrics: Mapping[str, Any]) -> None:
         """Adds an iteration."""
@@ -215,7 +233,7 @@ class RunDirectory:
         if self._new and not self._begun:
             shutil.rmtree(self.replay, ignore_errors=True)
         self._lock.close()
-        if self._made and not self._begun:
+        if self._is_ours and not self._begun:
             with suppress(OSError):  # whatever stopped it left something there
                 self.path.rmdir()
 
@@ -224,7 +242,8 @@ def check_learner(run: Path, fingerprint: str) -> None:
     """Raises if a run was trained by another learner of the same versions."""
     since = _versions(run)
     before = since[-1].learner if since and since[-1].versions == of_training() else ""
-    if comparable(before, fingerprint) and fingerprint != before:
+    source = before.partition("-")[0]  # traces of the same source can be compared
+    if source and fingerprint.partition("-")[0] == source and fingerprint != before:
         raise UserError(
             f"out: {run} was trained with another algorithm, network, optimiser or loss than are "
             "given here, expected the run's own"
@@ -307,16 +326,16 @@ def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
 
 def _versions(run: Path) -> list[Since]:
     """The versions of a run so far; none if nothing says so."""
-    found: VersionsFile | None = read_if_there(run, VERSIONS, VersionsFile)
-    if found is None:
+    file: VersionsFile | None = read_if_there(run, VERSIONS, VersionsFile)
+    if file is None:
         return []
-    if found.sha256 not in ("", _digest(found.since)):
+    if file.sha256 != _digest(file.since):
         raise Damaged(f"{run / VERSIONS}: damaged (its checksum is wrong)")
-    return sorted(found.since, key=lambda own: own.step)
+    return sorted(file.since, key=lambda one: one.step)
 
 
 def _digest(since: Sequence[Since]) -> str:
-    return hashlib.sha256(as_json([asdict(own) for own in since]).encode()).hexdigest()
+    return hashlib.sha256(as_json([asdict(one) for one in since]).encode()).hexdigest()
 
 
 def _timing(file: Path, rows: int) -> list[dict[str, Any]]:
@@ -341,3 +360,121 @@ def check_free(path: Path) -> None:
             f"out: {path} already holds files, expected a new or empty directory, or a run's"
         )
     check_own_directory(path / REPLAY, path)
+
+
+# A run that goes on ----------------------------------------------------------------------------
+
+
+def continued(
+    run: Path, config: Config, announce: Callable[[str], None] = lambda line: None
+) -> Config:
+    """The config with which a run goes on, if ``config`` is asked for; UserError if it is another.
+
+    The same run may have checkpoints at other times, and more steps. Where β changes by a share of
+    the run's length (κ None), a longer run would change what was trained already: so κ stays, and
+    is in its config from then on.
+    """
+    before = read_config(run)
+    for name in WRITTEN:
+        check_replaceable(run / name)
+    for name in (CHECKPOINTS, REPLAY):
+        check_own_directory(run / name, run)
+    if config.kappa_follows:
+        config = config.replace(kappa=flat(before).get("kappa"))
+    changed = changes(before, config)
+    if "algorithm" in changed:  # its options would be more of the same
+        changed = {"algorithm": changed["algorithm"]}
+    differing = [
+        f"{name} is {kept!r} there and {asked!r}"
+        for name, (kept, asked) in changed.items()
+        if name != "steps"
+    ]
+    if differing:
+        raise UserError(f"out: {run} holds another run: {', '.join(differing)} here")
+    if bool(before.checkpoint_every) != bool(config.checkpoint_every):
+        raise UserError(
+            f"checkpoint_every: {config.checkpoint_every}, but {run} was begun with "
+            f"{before.checkpoint_every}; expected both to be 0 or neither"
+        )
+    if config.steps < before.steps:
+        raise UserError(f"steps: {config.steps}, expected at least {before.steps}: {run} has them")
+    status = read_status(run)
+    longer = config.steps > before.steps and (status is None or status.status != "diverged")
+    finished = status is not None and status.status == "finished"
+    if longer and finished and not Checkpoints(run).steps():
+        raise UserError(
+            f"steps: {config.steps}, but {run} has finished its {before.steps} and kept no "
+            "checkpoint to go on from; expected a new out"
+        )
+    if longer and config.kappa_follows:
+        kappa = default_kappa(before.steps)
+        config = config.replace(kappa=kappa)
+        announce(f"kappa: stays {kappa:,}, a twentieth of the first {before.steps:,} steps")
+    return config
+
+
+def as_asked(run: Path) -> Config:
+    """The config with which a run goes on by itself: κ is the one that it kept."""
+    config = read_config(run)
+    following = config.replace(kappa=None) if "kappa" in flat(config) else config
+    return following if following.kappa_follows else config
+
+
+def has_ended(run: Path, config: Config) -> bool:
+    """Whether there is nothing left to train."""
+    file = read_status(run)
+    if file is None or file.status not in ENDED:
+        return False
+    return file.status == "diverged" or file.step == config.steps
+
+
+def result_of(run: Path, network: Any = None) -> Result:
+    """What a run that has ended left behind."""
+    status = read_status(run)
+    if status is None:
+        raise UserError(f"{run / STATUS}: no such file, expected that of a run that ended")
+    file: EvaluationFile | None = read_if_there(run, EVALUATION, EvaluationFile)
+    return Result(
+        status.status,
+        status.step,
+        load(run, network),
+        read_metrics(run),
+        None if file is None else evaluation_of(file),
+        None,
+        load(run, network, best=True) if (run / BEST_FILE).is_file() else None,
+    )
+
+
+def evaluation_of(file: EvaluationFile) -> Evaluation:
+    """The evaluation that a file holds."""
+    others = {name: evaluation_of(other) for name, other in file.average.items()}
+    returns = np.array(file.returns, float).tolist()  # null is NaN
+    return Evaluation(returns, file.lengths, average=others)
+
+
+def is_grouped(run: Path) -> bool:
+    """Whether a run was begun with others, in one program."""
+    return (run / GROUP).is_file()
+
+
+def check_group(run: Path, seeds: Sequence[int]) -> None:
+    """A run of a group is continued with the others: together they are one program."""
+    data: GroupFile | None = read_if_there(run, GROUP, GroupFile)
+    group = [] if data is None else data.seeds
+    if group != list(seeds):
+        trained = f"with the seeds {group} in one program" if group else "by itself"
+        asked = f"with the seeds {list(seeds)}" if seeds else "by itself"
+        raise UserError(
+            f"out: {run} was trained {trained}, expected to be continued the same way "
+            f"(movi resume {run.parent if group else run}), not {asked}"
+        )
+
+
+def runs_in(directory: Path) -> list[Path]:
+    """The run directory itself, or those of several seeds in it, by their numbers."""
+    if holds_run(directory):
+        return [directory]
+    runs = [path.parent for path in directory.glob(f"seed-*/{CONFIG}")]
+    if not runs:
+        raise UserError(f"{directory}: no run directory, and none of several seeds (seed-…)")
+    return sorted(runs, key=lambda run: read_config(run).seed)

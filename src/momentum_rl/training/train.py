@@ -1,7 +1,7 @@
 """Train an agent, or go on training it: what ``momentum_rl.train`` and all commands call."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,10 +21,18 @@ from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import holds_run
 from momentum_rl.training.build import Overrides, built, configured_learner, known_config
 from momentum_rl.training.drive import drive
-from momentum_rl.training.loop import Result, Watcher
-from momentum_rl.training.progress import progress_bar
-from momentum_rl.training.resume import check_group, continued, has_ended, is_grouped, result_of
-from momentum_rl.training.run_directory import OPEN_FILES, RunDirectory, check_free, check_learner
+from momentum_rl.training.loop import Result, Watcher, watching
+from momentum_rl.training.run_directory import (
+    OPEN_FILES,
+    RunDirectory,
+    check_free,
+    check_group,
+    check_learner,
+    continued,
+    has_ended,
+    is_grouped,
+    result_of,
+)
 from momentum_rl.training.stopping import Stop, never
 
 
@@ -72,8 +80,8 @@ def train(
         environment, make_environment, network, optimiser, replay, trust, algorithm
     )
     outs = None if out is None else [out]
-    with _watching(watcher, config) as watching:
-        return _train(config, [config.seed], outs, overrides, None, watching, stop)[0]
+    with watching(watcher, config) as hears:
+        return _train(config, [config.seed], outs, overrides, None, hears, stop)[0]
 
 
 @door
@@ -109,22 +117,15 @@ def train_seeds(
         raise UserError(f"seeds: {list(seeds)}, expected at least one, all different")
     config = known_config(config, algorithm, trust)
     overrides = Overrides(environment, None, network, optimiser, None, trust, algorithm)
-    with _watching(watcher, config) as watching:
+    with watching(watcher, config) as hears:
         if overrides.is_fused(config):
-            return _train(config, seeds, outs, overrides, vectorised, watching, stop)
+            return _train(config, seeds, outs, overrides, vectorised, hears, stop)
         results = []
         for i, seed in enumerate(seeds):
             one = replace(config, seed=seed)
             out = None if outs is None else [outs[i]]
-            results += _train(one, [seed], out, overrides, None, watching, stop)
+            results += _train(one, [seed], out, overrides, None, hears, stop)
         return results
-
-
-def _watching(watcher: Watcher | None, config: Config) -> AbstractContextManager[Watcher]:
-    """Who hears of a run: the one that is given, or else a progress bar."""
-    if watcher is not None:
-        return nullcontext(watcher)
-    return progress_bar(f"{config.algorithm} {config.env}", config.steps)
 
 
 def _train(
@@ -147,7 +148,7 @@ def _train(
     if len({replace(one, seed=0) for one in configs}) > 1:
         raise UserError("seeds: their runs have different kappa, expected to be extended together")
     ended = {i for i, path in enumerate(paths) if holds_run(path) and has_ended(path, configs[i])}
-    results = {i: Result(**result_of(paths[i], overrides.network)) for i in ended}
+    results = {i: result_of(paths[i], overrides.network) for i in ended}
     for i, result in results.items():
         if overrides.learner:
             what = configured_learner(
@@ -168,10 +169,11 @@ def _train(
     rest = [i for i in range(len(seeds)) if i not in results]
     left, runs = [configs[i] for i in rest], [paths[i] for i in rest if paths]
     allow_files(OPEN_FILES * (len(runs) + 10))  # and as many as ten runs for everything else
-    with built(left, runs, overrides, watcher, vectorised=vectorised) as made, ExitStack() as stack:
+    with ExitStack() as stack:
+        run = stack.enter_context(built(left, runs, overrides, watcher, vectorised=vectorised))
         directories = [
-            stack.enter_context(closing(RunDirectory(run, one, group, made.fingerprint)))
-            for run, one in zip(runs, left)
+            stack.enter_context(closing(RunDirectory(path, one, group, run.fingerprint)))
+            for path, one in zip(runs, left)
         ]
-        results |= dict(zip(rest, drive(made, directories, watcher, stop)))
+        results |= dict(zip(rest, drive(run, directories, watcher, stop)))
     return [results[i] for i in range(len(seeds))]

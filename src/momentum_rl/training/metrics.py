@@ -1,14 +1,17 @@
-"""Whether a run is healthy: measured as it goes, and said in words once for each ailment.
+"""The row of metrics of an iteration: scores, how the networks are, and what is wrong with them.
 
 | in a row of metrics | what it is | ailing if |
 |---|---|---|
+| score | mean raw return of the training episodes that ended in the iteration | |
+| loss_… | mean loss of a network over the iteration's updates | |
 | mean_q, mean_h | values of the actions taken | above r_max/(1 − γ), the most there can be |
 | rms_update_… | size of a network's next update, over its learning rate | below 0.05 |
 | dormant | dormant units of the network that acts, in its worst layer | above 90 % |
 | clipped_… | probability that a support cannot hold | above 1 % |
 | bias | value of the network that acts, less the return collected | (it is only shown) |
 
-What is measured changes nothing in training: its minibatch has random numbers of its own.
+Each ailment is said in words once. What is measured of the networks changes nothing in training:
+its minibatch has random numbers of its own.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,6 +22,7 @@ import numpy as np
 
 from momentum_rl.agents.learner import Learner, LearnerState
 from momentum_rl.plumbing.compilation import shared
+from momentum_rl.plumbing.reading import without_infinite
 from momentum_rl.runs.config import Config
 from momentum_rl.training.draws import INSPECTION, bits, key_of
 from momentum_rl.transitions import Transition
@@ -28,6 +32,88 @@ SEEN = 512  # observations on which a unit has to show that it is not dormant
 SLOWEST = 0.05
 MOST_DORMANT = 0.9
 MOST_CLIPPED = 0.01
+
+
+class Scores:
+    """Adds each environment's raw rewards up to the end of its episode."""
+
+    def __init__(self, num_envs: int) -> None:
+        self._return = [0.0] * num_envs
+        self._length = [0] * num_envs
+        self._ended: list[tuple[float, int]] = []
+        self._largest = 0.0
+        self.episodes = 0
+
+    def count(self, i: int, reward: float, ended: bool) -> None:
+        """Counts a step of environment i."""
+        self._return[i] += reward
+        self._length[i] += 1
+        self._largest = max(self._largest, abs(reward))
+        if ended:
+            self._ended.append((self._return[i], self._length[i]))
+            self.episodes += 1
+            self._return[i], self._length[i] = 0.0, 0
+
+    def take(self) -> dict[str, float | int | None]:
+        """The episodes that ended since the last call: how many, their mean score and length; and
+        the largest |reward| of a step since then."""
+        ended, self._ended = self._ended, []
+        largest, self._largest = self._largest, 0.0
+        steps = {"largest_reward": largest}
+        if not ended:
+            return {"episodes": 0, "score": None, "score_std": None, "length": None, **steps}
+        scores, lengths = np.array(ended).T
+        return {
+            "episodes": len(ended),
+            "score": float(scores.mean()),
+            "score_std": float(scores.std()),
+            "length": float(lengths.mean()),
+            **steps,
+        }
+
+    def snapshot(self) -> dict[str, Any]:
+        """All that ``restore`` needs, of JSON's types."""
+        return {
+            "return": list(self._return),
+            "length": list(self._length),
+            "ended": [list(episode) for episode in self._ended],
+            "largest": self._largest,
+            "episodes": self.episodes,
+        }
+
+    def restore(self, snapshot: Mapping[str, Any]) -> None:
+        """Continues from a snapshot."""
+        self._return = np.array(snapshot["return"], float).tolist()  # null is NaN
+        self._length = [int(value) for value in snapshot["length"]]
+        ended = np.array(snapshot["ended"], float).reshape(-1, 2).tolist()
+        self._ended = [(score, int(length)) for score, length in ended]
+        self._largest = float(np.array(snapshot["largest"], float))
+        self.episodes = int(snapshot["episodes"])
+
+
+def metrics_row(
+    config: Config,
+    iteration: int,
+    step: int,
+    scores: Scores,
+    means: Mapping[str, float | None],
+    health: Mapping[str, float],
+    counts: Mapping[str, int],
+) -> dict[str, Any]:
+    """The metrics of an iteration that ended at this step; see ``Loop.row``."""
+    beta = config.beta_of
+    return without_infinite(
+        {
+            "iteration": iteration,
+            "step": step,
+            **scores.take(),
+            **means,
+            **health,
+            **({} if beta is None else {"beta": float(beta(step))}),
+            "epsilon": float(config.epsilon_schedule(step)),
+            **counts,
+        }
+    )
 
 
 class Inspection:
@@ -78,19 +164,19 @@ class Warnings:
     def __init__(self, config: Config, values_are_returns: bool) -> None:
         self._config, self._bounded = config, values_are_returns
         self._largest = 0.0
-        self._said: set[str] = set()
+        self._noticed: set[str] = set()
 
     def after(self, row: Mapping[str, Any]) -> list[str]:
         """What the next row of metrics shows that no row before it did."""
         clip = self._config.reward_clip
         largest = row.get("largest_reward") or 0.0
         self._largest = max(self._largest, largest if clip is None else min(largest, clip))
-        found: dict[str, str] = {}
+        ailments: dict[str, str] = {}
         for name, value in row.items():
             if value is not None and (line := self._ailment(name, value, int(row["iteration"]))):
-                found.setdefault(name.partition("_")[0], line)
-        new = [line for kind, line in found.items() if kind not in self._said]
-        self._said |= set(found)
+                ailments.setdefault(name.partition("_")[0], line)
+        new = [line for kind, line in ailments.items() if kind not in self._noticed]
+        self._noticed |= set(ailments)
         return new
 
     def _ailment(self, name: str, value: float, iteration: int) -> str:
