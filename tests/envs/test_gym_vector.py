@@ -92,17 +92,6 @@ def test_environments_in_processes_of_their_own_give_the_same():
             environment.close()
 
 
-def test_a_gymnasium_id_can_run_in_processes_of_its_own():
-    together, apart = (make_gymnasium("CartPole-v1", 2, vectorisation=v) for v in ("sync", "async"))
-    try:
-        np.testing.assert_array_equal(together.reset([3, 4]), apart.reset([3, 4]))
-        for _ in range(30):
-            for a, b in zip(together.step(np.ones(2, int)), apart.step(np.ones(2, int))):
-                np.testing.assert_array_equal(a, b)
-    finally:
-        apart.close()
-
-
 def test_observations_handed_out_are_never_written_to_again():
     environment = make_gymnasium("CartPole-v1", 2)
     first = environment.reset([1, 2])

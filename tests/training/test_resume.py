@@ -1,6 +1,7 @@
 """Runs that go on: exactly, longer, refused, locked, interrupted, on a full disk."""
 
 import errno
+import hashlib
 import json
 import os
 import shutil
@@ -326,8 +327,10 @@ def test_a_network_or_optimiser_of_another_shape_is_one_line(tmp_path):
         with pytest.raises(UserError, match="another algorithm, network, optimiser or loss"):
             train(HOST, tmp_path, **own)
     # Under another version, whose learners cannot be compared, the shapes still tell.
-    other = {**json.loads(versions), "sha256": ""}
+    other = json.loads(versions)
     other["since"][0]["learner"] = "other"
+    about = json.dumps(other["since"])
+    other["sha256"] = hashlib.sha256(about.encode()).hexdigest()
     (tmp_path / "versions.json").write_text(json.dumps(other))
     with pytest.raises(UserError, match=r"learner.*(missing|not expected|expected float32)"):
         train(HOST, tmp_path, optimiser=optax.sgd(0.1, momentum=0.9))
@@ -450,7 +453,7 @@ def test_sigterm_and_sigint_end_the_command_with_their_status(tmp_path, monkeypa
     from contextlib import nullcontext
 
     killer = Kill()
-    monkeypatch.setattr("momentum_rl.training.train.progress_bar", lambda *_: nullcontext(killer))
+    monkeypatch.setattr("momentum_rl.training.train.watching", lambda *_: nullcontext(killer))
     handlers = [signal.getsignal(n) for n in (signal.SIGTERM, signal.SIGINT)]
     out = tmp_path / "run"
     words = ["train", "momentum-dqn", "--env", "CartPole-v1", "--out", str(out)]

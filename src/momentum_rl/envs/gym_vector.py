@@ -313,29 +313,22 @@ def make_gymnasium(
     num_envs: int = 1,
     *,
     trust: Collection[str] = (),
-    vectorisation: str = "sync",
     **kwargs: Any,
 ) -> GymnasiumVector:
-    """n environments of a Gymnasium id, in this process (sync) or one process each (async).
+    """n environments of a Gymnasium id, in this process.
 
     Every episode has a seed of its own, and every step is a decision. ``trust`` are the modules
     that an id may name: see ``make_single``.
     """
-    vector: dict[str, Any] = {"autoreset_mode": AutoresetMode.DISABLED}
-    if vectorisation == "sync":
-        vector["copy"] = False
-    elif vectorisation == "async":
-        vector["context"] = "spawn"  # a fork of a process with JAX's threads can deadlock
-    else:
-        raise UserError(f"vectorisation: {vectorisation!r}, expected 'sync' or 'async'")
+    vector = {"autoreset_mode": AutoresetMode.DISABLED, "copy": False}
     # One by itself first: its id exists and its spaces are supported, or there is one clear line.
     with closing(make_single(env_id, trust=trust, **kwargs)) as env:
         spaces_of(env.observation_space, env.action_space, env_id)
     with warnings.catch_warnings(action="ignore"):  # said by the one that was just made
-        made = gym.make_vec(
-            env_id, num_envs, vectorisation, vector_kwargs=vector, wrappers=[Honest], **kwargs
+        vectors = gym.make_vec(
+            env_id, num_envs, "sync", vector_kwargs=vector, wrappers=[Honest], **kwargs
         )
-    return GymnasiumVector(made)
+    return GymnasiumVector(vectors)
 
 
 def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> gym.Env:
@@ -348,7 +341,7 @@ def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> g
     if module := module_of(env_id, "env"):
         import_trusted(module, trust, f"env: {env_id!r}")
     try:
-        with warnings.catch_warnings(record=True) as said:
+        with warnings.catch_warnings(record=True) as messages:
             env = gym.make(env_id, **kwargs)
     except gym.error.DependencyNotInstalled as error:
         if "mujoco" in str(error):
@@ -357,7 +350,7 @@ def make_single(env_id: str, *, trust: Collection[str] = (), **kwargs: Any) -> g
     except (gym.error.Error, ImportError, TypeError) as error:
         line = " ".join(str(error).split())
         raise UserError(f"env: {env_id!r} cannot be made: {line}") from None
-    for one in said:
+    for one in messages:
         plain = COLOUR.sub("", str(one.message))
         warnings.warn_explicit(plain, one.category, one.filename, one.lineno)
     return env

@@ -1,10 +1,10 @@
 """MinAtar's screen, as its authors draw it (Young and Tian, 2019; their display of a state).
 
 A cell of the 10 × 10 grid has the colour of its highest channel that is on, and is black if none
-is. The colours of n channels are the inner ones of n + 2 evenly spaced ones of the map "cubehelix"
-(Green, 2011, arXiv:1108.5083), in the order of the channels.
+is. The colours of n channels are the inner ones of n + 2 evenly spaced ones of the map "cubehelix".
 """
 
+from functools import cache
 from typing import Any
 
 import gymnasium as gym
@@ -18,31 +18,14 @@ CELL = 32
 """Pixels of a side of a cell."""
 FRAMES_PER_SECOND = 20
 """The authors show a state for 50 ms."""
-START, ROTATIONS, HUE = 0.5, -1.5, 1.0
-"""Where the helix begins, how often it turns from black to white, and how wide it is."""
-# By colour, the direction of the two axes that the helix turns about: its equation 2.
-AXES = np.array([[-0.14861, 1.78277], [-0.29227, -0.90649], [1.97294, 0.0]])
-LEVELS = 256
-"""The map is a table of so many colours."""
 
 
-def cubehelix(x: Any) -> NDArray[np.float64]:
-    """The colours [..., 3] of shares x of the way from black to white, each in [0, 1].
-
-    λ + a (cos φ, sin φ) · axes, where φ = 2π (start / 3 + rotations · λ), a = hue · λ (1 − λ) / 2.
-    """
-    x = np.asarray(x, float)
-    index = np.minimum((x * LEVELS).astype(int), LEVELS - 1)
-    light = index / (LEVELS - 1)
-    angle = 2 * np.pi * (START / 3 + ROTATIONS * light)
-    wide = HUE * light * (1 - light) / 2
-    turn = np.stack([np.cos(angle), np.sin(angle)], -1) @ AXES.T
-    return np.asarray(np.clip(light[..., None] + wide[..., None] * turn, 0, 1))
-
-
+@cache
 def palette(channels: int) -> NDArray[np.uint8]:
     """[1 + channels, 3]: black for an empty cell, then the channels' colours."""
-    inner = cubehelix(np.linspace(0, 1, channels + 2)[1:-1])
+    from matplotlib import colormaps  # gymnax needs it too
+
+    inner = colormaps["cubehelix"](np.linspace(0, 1, channels + 2)[1:-1])[:, :3]
     return np.concatenate([np.zeros((1, 3)), inner * 255]).round().astype(np.uint8)
 
 

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -35,11 +35,10 @@ from momentum_rl.replay.interface import Replay, can_be_checkpointed
 from momentum_rl.replay.ring import require_space, slack_of
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import Box, Spaces
-from momentum_rl.training.drive import Built
 from momentum_rl.training.fused_loop import FusedLoop
 from momentum_rl.training.host_loop import HostLoop
 from momentum_rl.training.kept import check_average
-from momentum_rl.training.loop import Watcher
+from momentum_rl.training.loop import Loop, Watcher
 from momentum_rl.training.run_directory import REPLAY
 from momentum_rl.transitions import ONE_STEP
 
@@ -110,6 +109,11 @@ class ConfiguredLearner:
     spaces: Spaces
     learner: Learner = field(repr=False)
 
+    @cached_property
+    def fingerprint(self) -> str:
+        """The learner's fingerprint on these spaces."""
+        return fingerprint(self.learner, self.spaces)
+
     def agent(self, config: Config, parameters: dict[str, Any], step: int) -> Agent:
         """The agent of a run at a step."""
         about = {
@@ -120,6 +124,9 @@ class ConfiguredLearner:
             "preset": config.preset,
             "evaluation_epsilon": config.evaluation_epsilon,
         }
+        # A greedy policy needs no algorithm to be named.
+        greedy = isinstance(self.method.policy, Greedy)
+        named = None if greedy else Named(config.algorithm, config.options.to_json())
         return Agent(
             self.networks,
             parameters,
@@ -128,15 +135,9 @@ class ConfiguredLearner:
             acts_on=self.method.acts_on,
             kinds=self.method.kinds,
             spec=self.spec,
-            named=self._named(config),
+            named=named,
             about=about,
         )
-
-    def _named(self, config: Config) -> Named | None:
-        """The algorithm that an agent's file has to name; a greedy policy needs none."""
-        if isinstance(self.method.policy, Greedy):
-            return None
-        return Named(config.algorithm, config.options.to_json())
 
 
 def configured_learner(
@@ -245,6 +246,24 @@ def check_batch(config: Config, what: ConfiguredLearner) -> None:
 # Runs --------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True)
+class Built:
+    """Everything that a run of some seeds needs."""
+
+    configs: Sequence[Config]
+    """The config of each seed's run."""
+    loop: Loop
+    """The loop of all of them."""
+    what: ConfiguredLearner
+    """What they train."""
+    make_environment: Callable[[int], Environment] | None
+    """Makes n environments, for evaluations; None for none."""
+
+    def agent(self, i: int, step: int) -> Agent:
+        """The agent of a seed at a step."""
+        return self.what.agent(self.configs[i], self.loop.parameters(i), step)
+
+
 @contextmanager
 def built(
     configs: Sequence[Config],
@@ -324,14 +343,7 @@ def _hosted(
         return replay
 
     loop = HostLoop(config, environment, what.learner, make_replay)
-    return Built(
-        [config],
-        loop,
-        lambda i, step: what.agent(config, loop.parameters(i), step),
-        make_environment,
-        fingerprint(what.learner, spaces) if run is not None else "",
-        what.method.values_are_returns,
-    )
+    return Built([config], loop, what, make_environment)
 
 
 def _check_keepable(environment: Environment, replay: Replay | None) -> None:
@@ -375,14 +387,7 @@ def _fused(
     def hosted(n: int) -> HostedEnvironment:
         return HostedEnvironment(environment, n)
 
-    return Built(
-        configs,
-        loop,
-        lambda i, step: what.agent(configs[i], loop.parameters(i), step),
-        hosted,
-        fingerprint(what.learner, spaces) if runs else "",
-        what.method.values_are_returns,
-    )
+    return Built(configs, loop, what, hosted)
 
 
 def _announce(config: Config, replay: str, size: int, watcher: Watcher) -> None:

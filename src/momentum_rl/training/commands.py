@@ -28,13 +28,6 @@ from momentum_rl.runs.presets import chosen_fields, preset_options
 MOST_SEEDS = 10_000
 MOST_EPISODES = 1_000_000
 
-BestOfRun = Annotated[
-    bool,
-    arg(
-        help="The run's best agent by its evaluations on the way (--evaluate-every), not its last."
-    ),
-]
-
 if TYPE_CHECKING:
     from momentum_rl.agents.agent import Agent
 
@@ -65,8 +58,9 @@ class Train(Config):
         chosen = _with_options(kind)
         named, env = (value_of(arguments, option) for option in ("--preset", "--env"))
         fields = chosen_fields(named, env or "", name)
-        own = {**fields, "options": kind(**preset_options(fields["preset"], kind))}
-        return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **own)
+        options = kind(**preset_options(fields["preset"], kind))
+        defaults = {**fields, "options": options}
+        return chosen, chosen(algorithm=tyro.MISSING, env=tyro.MISSING, **defaults)
 
     @classmethod
     def hint(cls, arguments: Sequence[str]) -> str:
@@ -74,8 +68,8 @@ class Train(Config):
         name = _algorithm(arguments)
         if name is None:
             return "an algorithm's own options need its name"
-        own = [f"--{field.name.replace('_', '-')}" for field in fields(find(name))]
-        return f"{name}'s own are {', '.join(own)}" if own else f"{name} has none of its own"
+        words = [f"--{field.name.replace('_', '-')}" for field in fields(find(name))]
+        return f"{name}'s own are {', '.join(words)}" if words else f"{name} has none of its own"
 
     def execute(self) -> None:
         """Train, and say where the agent is."""
@@ -88,7 +82,7 @@ class Train(Config):
     def _outs(self, config: Config) -> list[Path]:
         configs = [replace(config, seed=config.seed + i) for i in range(self.seeds)]
         if self.out is None:
-            return [default_directory(own) for own in configs]
+            return [default_directory(one) for one in configs]
         return [self.out] if self.seeds == 1 else [self.out / f"seed-{c.seed}" for c in configs]
 
 
@@ -181,11 +175,39 @@ def _print_result(out: Path, result: Any, seconds: float) -> None:
 
 
 @dataclass(frozen=True)
-class Evaluate:
-    """Play whole episodes with a trained agent and print their raw returns."""
+class _Played:
+    episodes: int
+    mean: float
 
+
+@dataclass(frozen=True)
+class _BestAbout:
+    """What the best agent's file says of how it was found."""
+
+    step: int
+    evaluation: _Played
+
+
+@dataclass(frozen=True)
+class _OfAgent:
     run: Positional[Annotated[Path, arg(metavar="RUN")]]
     """A run directory, or an agent's file."""
+    best: bool = field(default=False, kw_only=True)
+    """The run's best agent by its evaluations on the way (--evaluate-every), not its last."""
+    trust: Trust = field(default=(), kw_only=True)
+
+    def _agent(self) -> "tuple[Agent, _About]":
+        """The agent, and what its file says of its environment."""
+        from momentum_rl.agents.agent import load
+
+        agent = load(self.run, trust=self.trust, best=self.best)
+        return agent, checked(agent.about, _About, str(self.run))
+
+
+@dataclass(frozen=True)
+class Evaluate(_OfAgent):
+    """Play whole episodes with a trained agent and print their raw returns."""
+
     episodes: int = 100
     """The number of episodes."""
     epsilon: float | None = None
@@ -194,8 +216,6 @@ class Evaluate:
     """Seed of the environments and the random actions."""
     num_envs: int = 10
     """Environments that step together, each with its share of the episodes."""
-    best: BestOfRun = False
-    trust: Trust = ()
 
     def execute(self) -> None:
         """Play, and print the mean, the standard deviation and each return."""
@@ -203,20 +223,17 @@ class Evaluate:
         check_count("num_envs", self.num_envs)
         check_fraction("epsilon", self.epsilon or 0.0)
         check_seed(self.seed)
-        agent, about = _agent(self.run, self.trust, self.best)
-        env_id = about.env
+        agent, about = self._agent()
 
         from momentum_rl.envs.make import make_environment
-        from momentum_rl.training.evaluation import evaluate as run_evaluate
+        from momentum_rl.training.evaluation import evaluate
 
         count = min(self.num_envs, self.episodes)
-        with closing(make_environment(env_id, count, trust=self.trust)) as environment:
+        with closing(make_environment(about.env, count, trust=self.trust)) as environment:
             if environment.spaces != agent.spaces:
-                raise UserError(f"env: {env_id} has other spaces than the agent was trained on")
+                raise UserError(f"env: {about.env} has other spaces than the agent was trained on")
             epsilon = about.evaluation_epsilon if self.epsilon is None else self.epsilon
-            result = run_evaluate(
-                agent, environment, self.episodes, epsilon=epsilon, seed=self.seed
-            )
+            result = evaluate(agent, environment, self.episodes, epsilon=epsilon, seed=self.seed)
         print(f"episodes            {self.episodes}")
         print(f"mean                {result.mean:.6g}")
         print(f"standard deviation  {result.std:.6g}")
@@ -224,12 +241,10 @@ class Evaluate:
 
 
 @dataclass(frozen=True)
-class Record:
+class Record(_OfAgent):
     """Write a video of a trained agent at play."""
 
-    run: Positional[Annotated[Path, arg(metavar="RUN")]]
-    """A run directory, or an agent's file."""
-    out: Path
+    out: Path = field(kw_only=True)
     """The file to write, .mp4."""
     episodes: int = 1
     """The number of episodes, one after the other."""
@@ -237,40 +252,27 @@ class Record:
     """Probability of a random action."""
     seed: int = 0
     """Seed of the environment and the random actions."""
-    best: BestOfRun = False
-    trust: Trust = ()
 
     def execute(self) -> None:
         """Play, write the video, and print the returns."""
         check_count("episodes", self.episodes, most=MOST_EPISODES)
         check_fraction("epsilon", self.epsilon)
         check_seed(self.seed)
-        agent, about = _agent(self.run, self.trust, self.best)
+        agent, about = self._agent()
 
-        from momentum_rl.training.recording import record as run_record
+        from momentum_rl.training.recording import record
 
-        returns = run_record(
-            agent,
-            about.env,
-            self.out,
-            episodes=self.episodes,
-            epsilon=self.epsilon,
-            seed=self.seed,
-            trust=self.trust,
-        )
+        given: Any = {"episodes": self.episodes, "epsilon": self.epsilon, "seed": self.seed}
+        returns = record(agent, about.env, self.out, **given, trust=self.trust)
         print(f"{self.out}: returns {' '.join(f'{value:.10g}' for value in returns)}")
 
 
 @dataclass(frozen=True)
-class Export:
+class Export(_OfAgent):
     """Write a run's agent to one file, for ``momentum_rl.load(FILE)``, or as ONNX."""
 
-    run: Positional[Annotated[Path, arg(metavar="RUN")]]
-    """A run directory, or an agent's file."""
     file: Positional[Annotated[Path, arg(metavar="FILE")]]
     """The file to write: .safetensors, or .onnx (its policy alone, for other programs)."""
-    best: BestOfRun = False
-    trust: Trust = ()
 
     def execute(self) -> None:
         """Write the file."""
@@ -288,33 +290,6 @@ class Export:
         print(self.file)
 
 
-def default_directory(config: Config) -> Path:
-    """Where a run goes that was given no place."""
-    env, algorithm = (re.sub(r"[^A-Za-z0-9.-]+", "-", n) for n in (config.env, config.algorithm))
-    return Path("runs") / f"{env}-{algorithm}-{config.preset}-{config.seed}"
-
-
-def _agent(run: Path, trust: tuple[str, ...], best: bool) -> "tuple[Agent, _About]":
-    from momentum_rl.agents.agent import load
-
-    agent = load(run, trust=trust, best=best)
-    return agent, checked(agent.about, _About, str(run))
-
-
-@dataclass(frozen=True)
-class _Played:
-    episodes: int
-    mean: float
-
-
-@dataclass(frozen=True)
-class _BestAbout:
-    """What the best agent's file says of how it was found."""
-
-    step: int
-    evaluation: _Played
-
-
 @dataclass(frozen=True)
 class _About:
     """What an agent's file says of its evaluation."""
@@ -324,6 +299,12 @@ class _About:
 
     def __post_init__(self) -> None:
         check_fraction("epsilon", self.evaluation_epsilon)
+
+
+def default_directory(config: Config) -> Path:
+    """Where a run goes that was given no place."""
+    env, algorithm = (re.sub(r"[^A-Za-z0-9.-]+", "-", n) for n in (config.env, config.algorithm))
+    return Path("runs") / f"{env}-{algorithm}-{config.preset}-{config.seed}"
 
 
 def _algorithm(arguments: Sequence[str]) -> str | None:
@@ -339,5 +320,5 @@ def _algorithm(arguments: Sequence[str]) -> str | None:
 def _flags() -> set[str]:
     """The options that take no value."""
     kinds: list[Any] = [Config, *filter(None, (known(name) for name in names()))]
-    found = (field.name for kind in kinds for field in fields(kind) if field.type in (bool, "bool"))
-    return {f"--{name.replace('_', '-')}" for name in found}
+    flags = (field.name for kind in kinds for field in fields(kind) if field.type in (bool, "bool"))
+    return {f"--{name.replace('_', '-')}" for name in flags}

@@ -6,13 +6,12 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from momentum_rl.agents.agent import BEST_FILE, Agent, load
-from momentum_rl.envs.interface import Environment
 from momentum_rl.errors import Interrupted, Unwritable, UserError
-from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import EVALUATION, Status
+from momentum_rl.training.build import Built
 from momentum_rl.training.checkpoint import KEPT, Checkpoints, Saved, newest
 from momentum_rl.training.evaluation import Evaluation, evaluate_config
 from momentum_rl.training.kept import Best, Copies, best_in
@@ -22,23 +21,6 @@ from momentum_rl.training.run_directory import RunDirectory, is_grouped, result_
 from momentum_rl.training.stopping import Stop
 
 log = logging.getLogger("movi")
-
-
-class Built(NamedTuple):
-    """Everything that a run of some seeds needs."""
-
-    configs: Sequence[Config]
-    """The config of each seed's run."""
-    loop: Loop
-    """The loop of all of them."""
-    agent: Callable[[int, int], Agent]
-    """``agent(i, step)``, the agent of a seed at a step."""
-    make_environment: Callable[[int], Environment] | None
-    """Makes n environments, for evaluations; None for none."""
-    fingerprint: str
-    """The learner's fingerprint."""
-    values_are_returns: bool = False
-    """Whether the agents' values estimate discounted returns."""
 
 
 def drive(
@@ -132,7 +114,8 @@ class _Run:
         self.copies = Copies(self.config.average, self.config.average_every)
         self._best = Best()
         self._saved = 0  # the step at which the agent was written last
-        self._warnings = Warnings(self.config, built.values_are_returns)
+        self._valued = built.what.method.values_are_returns
+        self._warnings = Warnings(self.config, self._valued)
         self.result: Result | None = None
 
     def content(self) -> Saved:
@@ -173,7 +156,7 @@ class _Run:
         row = self._loop.row(self._i, until, len(self.rows))
         step = int(row["step"])
         played = self._evaluate_on_the_way(step) if self.config.evaluates_at(step) else None
-        if played is not None and self._built.values_are_returns:
+        if played is not None and self._valued:
             row["bias"] = played.bias
         self.rows.append(row)
         self._watcher.row(row)
@@ -227,7 +210,7 @@ class _Run:
             stop=self._stop,
             at=at,
         )
-        played = play(agent, values_are_returns=self._built.values_are_returns)
+        played = play(agent, values_are_returns=self._valued)
         others = self.copies.players(agent)
         return played._replace(average={name: play(other) for name, other in others.items()})
 

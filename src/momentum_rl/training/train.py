@@ -9,7 +9,6 @@ import flax.linen as nn
 import jax
 import optax
 
-from momentum_rl.agents.learner import fingerprint
 from momentum_rl.agents.options import Options
 from momentum_rl.core.targets import Algorithm
 from momentum_rl.envs.interface import Environment
@@ -154,7 +153,7 @@ def _train(
             what = configured_learner(
                 configs[i], result.agent.spaces, overrides.network, overrides.optimiser
             )
-            check_learner(paths[i], fingerprint(what.learner, what.spaces))
+            check_learner(paths[i], what.fingerprint)
     if len(ended) == len(seeds):
         return [results[i] for i in range(len(seeds))]
     begun = [path for path in paths if holds_run(path)]
@@ -172,7 +171,7 @@ def _train(
     with ExitStack() as stack:
         run = stack.enter_context(built(left, runs, overrides, watcher, vectorised=vectorised))
         directories = [
-            stack.enter_context(closing(RunDirectory(path, one, group, run.fingerprint)))
+            stack.enter_context(closing(RunDirectory(path, one, group, run.what.fingerprint)))
             for path, one in zip(runs, left)
         ]
         results |= dict(zip(rest, drive(run, directories, watcher, stop)))
