@@ -8,12 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
-from momentum_rl.plumbing.sizes import require
+from momentum_rl.plumbing.sizes import Footprint, require
 from momentum_rl.runs.matrix import Variant, cross
 from momentum_rl.sweeps import ray_cluster
 from momentum_rl.sweeps.local import fitted, shares
 from momentum_rl.sweeps.plan import PROCESS, Plan, computed, grouped, jobs_of
-from momentum_rl.training.footprint import Footprint
 
 MB = 10**6
 SWEEP = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], range(5))
