@@ -1,14 +1,11 @@
-"""MDPs near the machine's limits: 10⁷ states stored, 10⁸ from a function that is never stored.
+"""MDPs near the machine's limits: 10⁷ states.
 
-    python benchmarks/bench_large.py [--states 10000000] [--side 10000] [--repetitions 1]
-                                     [--tolerance 1e-2] [--folder DIR]
+    python benchmarks/bench_large.py [--states 10000000] [--repetitions 1] [--folder DIR]
 
 Nothing is compared with a peer here, but with what was promised: a Garnet of 4 actions and 4
-successors at γ = .99 is read and solved to 1e-6 within 2.2 times the bytes of its own arrays; a
-maze-like model of side² cells at γ = .9 is solved matrix-free, to a certificate within the
-tolerance, in at most 3 GB. The sweeps' bandwidth stands beside the machine's own limits for copies
-and random gathers. Each program runs in a process of its own, which measures its own time and peak
-memory. Prints JSON.
+successors at γ = .99 is read and solved to 1e-6 within 2.2 times the bytes of its own arrays. The
+sweeps' bandwidth is compared with the machine's own limits for copies and random gathers. Each
+program runs in a process of its own, which measures its own time and peak memory. Prints JSON.
 """
 
 import argparse
@@ -22,8 +19,7 @@ import peers
 from bench_solve import ACTIONS, BRANCHING, DISCOUNT, TOLERANCE, sweep_bytes
 from processes import ProgramFailed, medians, program, repetition, say, stage
 
-TIMES_THE_MODEL, MOST_GB = 2.2, 3.0
-FREE_ACTIONS, FREE_BRANCHING, FREE_DISCOUNT = 4, 3, 0.9
+TIMES_THE_MODEL = 2.2
 
 
 def model_bytes(states: int) -> int:
@@ -67,28 +63,6 @@ def stored(states: int, repetitions: int, folder: Path | None) -> dict[str, Any]
     }
 
 
-def matrix_free(side: int, tolerance: float, repetitions: int) -> dict[str, Any]:
-    """The maze-like model, whose rows are computed in every sweep."""
-    size, runs = f"{side**2:,} states matrix-free", []
-    for number in range(repetitions):
-        with stage("large", size, repetition(number, repetitions)):
-            facts = program(sys.executable, "matrix_free", side, FREE_DISCOUNT, tolerance, 0)
-        runs.append(facts)
-        say(f"large, {size}: {facts['sweeps_per_minute']:.3g} sweeps per minute")
-    names = ("sweeps", "seconds", "sweeps_per_minute", "bound", "peak_gb")
-    median = medians(runs, names)
-    gathers = side**2 * FREE_ACTIONS * FREE_BRANCHING * median["sweeps_per_minute"] / 60e6
-    return {
-        "states": side**2,
-        "tolerance": tolerance,
-        "converged": all(run["converged"] for run in runs),
-        **median,
-        "peak_gb": median["peak_gb"] * 2**30 / 1e9,
-        "gathers_m_s": gathers,
-        "repetitions": runs,
-    }
-
-
 def row(work: str, unit: str, ours: float, peer: str, theirs: float, **more: Any) -> dict[str, Any]:
     """A row for the table; ``more`` has the ratio and what it has to reach."""
     return {
@@ -102,11 +76,9 @@ def row(work: str, unit: str, ours: float, peer: str, theirs: float, **more: Any
     }
 
 
-def comparisons(
-    garnet: dict[str, Any], maze: dict[str, Any], limits: dict[str, Any] | None
-) -> list[dict[str, Any]]:
+def comparisons(garnet: dict[str, Any], limits: dict[str, Any] | None) -> list[dict[str, Any]]:
     """What was promised, and the machine's limits if they could be measured."""
-    at, free = f"{garnet['states']:,} states stored", f"{maze['states']:,} states matrix-free"
+    at = f"{garnet['states']:,} states stored"
     allowed = TIMES_THE_MODEL * garnet["model_gb"]
     rows = [
         row(
@@ -118,24 +90,6 @@ def comparisons(
             ratio=allowed / garnet["peak_gb"],
             to_reach=1.0,
         ),
-        row(
-            f"{free}, peak memory",
-            "GB",
-            maze["peak_gb"],
-            "what is allowed",
-            MOST_GB,
-            ratio=MOST_GB / maze["peak_gb"],
-            to_reach=1.0,
-        ),
-        row(
-            f"{free}, certificate",
-            "v",
-            maze["bound"],
-            "the tolerance",
-            maze["tolerance"],
-            ratio=maze["tolerance"] / maze["bound"],
-            to_reach=1.0,
-        ),
     ]
     for figure, unit, name in (("gb_s", "GB/s", "copies"), ("gathers_m_s", "M/s", "gathers")):
         if limits is not None:
@@ -145,7 +99,7 @@ def comparisons(
     return rows
 
 
-def remarks(garnet: dict[str, Any], maze: dict[str, Any]) -> list[str]:
+def remarks(garnet: dict[str, Any]) -> list[str]:
     """In words, what has no other figure beside it."""
     auto, sweeps = garnet["median"]["auto"], garnet["median"]["avi"]
     return [
@@ -153,18 +107,12 @@ def remarks(garnet: dict[str, Any], maze: dict[str, Any]) -> list[str]:
         f"{auto['load']:.3g} s, solved by {garnet['how']} in {auto['first']:.3g} s, by "
         f"{sweeps['sweeps']:.0f} plain sweeps in {sweeps['first']:.3g} s, compilation included; "
         f"a sweep takes {garnet['seconds_per_sweep']:.3g} s.",
-        f"{maze['states']:,} states matrix-free, γ = {FREE_DISCOUNT:g}: "
-        f"{maze['sweeps_per_minute']:.3g} sweeps per minute ({maze['gathers_m_s']:,.0f} M gathers "
-        f"of a value per second), {maze['sweeps']:.0f} sweeps in {maze['seconds']:.3g} s to a "
-        f"proven {maze['bound']:.2g} ({maze['tolerance']:g} was asked for).",
     ]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--states", type=int, default=10_000_000, help="of the stored Garnet")
-    parser.add_argument("--side", type=int, default=10_000, help="of the matrix-free maze")
-    parser.add_argument("--tolerance", type=float, default=1e-2, help="of the matrix-free maze")
     parser.add_argument("--repetitions", type=int, default=1)
     parser.add_argument("--folder", type=Path, default=None, help="for scratch files (2.3 GB)")
     options = parser.parse_args()
@@ -172,7 +120,6 @@ def main() -> None:
     try:
         peers.set_up()
         garnet = stored(options.states, options.repetitions, options.folder)
-        maze = matrix_free(options.side, options.tolerance, options.repetitions)
     except (peers.PeerMissing, ProgramFailed) as reason:
         sys.exit(f"large: {reason}")
     try:
@@ -183,12 +130,11 @@ def main() -> None:
         say(f"large, the machine's limits: {reason}")
     record |= {
         "work": f"a Garnet, {ACTIONS} actions, {BRANCHING} successors, discount {DISCOUNT}, to "
-        f"{TOLERANCE:g}; a maze-like model from a function, discount {FREE_DISCOUNT}",
+        f"{TOLERANCE:g}",
         "limits": limits,
         "stored": garnet,
-        "matrix_free": maze,
-        "comparisons": comparisons(garnet, maze, limits),
-        "remarks": remarks(garnet, maze),
+        "comparisons": comparisons(garnet, limits),
+        "remarks": remarks(garnet),
     }
     print(json.dumps(record, indent=2))
 

@@ -31,7 +31,7 @@ NAN = float("nan")
         (lambda: momentum_rl.garnet("30"), "states: '30', expected an integer"),
         (lambda: momentum_rl.garnet(discount="0.9"), "discount: '0.9', expected a number"),
         (lambda: momentum_rl.garnet(True), "states: True, expected an integer"),
-        (lambda: momentum_rl.solve(None), "mdp: None, expected FiniteMDP or FunctionMDP"),
+        (lambda: momentum_rl.solve(None), "mdp: None, expected FiniteMDP"),
         (
             lambda: momentum_rl.solve(MDP, iterations=NAN),
             "iterations: nan, expected an integer or None",

@@ -1,11 +1,11 @@
-"""MDPs from functions: stored, and evaluated in every sweep."""
+"""MDPs from functions."""
 
 import jax.numpy as jnp
 import numpy as np
 import pytest
 
-import momentum_rl.mdp.functions
-from momentum_rl.mdp import FiniteMDP, finite_horizon, garnet, optimum, save_mdp
+import momentum_rl.mdp.tables
+from momentum_rl.mdp import FiniteMDP, garnet, optimum
 from momentum_rl.mdp.families import Maze
 from momentum_rl.planning import solve
 from tests.oracles import refusal
@@ -33,9 +33,8 @@ def table(mdp):
 
 
 def test_a_function_that_is_stored_is_the_mdp_it_describes(monkeypatch):
-    monkeypatch.setattr(
-        momentum_rl.mdp.functions, "_CHUNK", 100
-    )  # several chunks, the last one short
+    # Several chunks, the last one short.
+    monkeypatch.setattr(momentum_rl.mdp.tables, "_CHUNK", 100)
     mdp = FiniteMDP.from_function(SIZE**2, 4, maze, 0.95)
     expected = Maze(size=SIZE, walls=0, discount=0.95).mdp()
     np.testing.assert_array_equal(mdp.dense(), expected.dense())
@@ -45,32 +44,11 @@ def test_a_function_that_is_stored_is_the_mdp_it_describes(monkeypatch):
     np.testing.assert_array_equal(again.probabilities, other.probabilities)
 
 
-@pytest.mark.parametrize("vectorised", [False, True])
-def test_without_storage_the_values_are_the_same_and_proven(monkeypatch, vectorised):
-    monkeypatch.setattr(momentum_rl.mdp.functions, "_CHUNK", 100)
-    monkeypatch.setattr(
-        momentum_rl.mdp.functions, "_BLOCK", 30
-    )  # three blocks, the last one shared
-    stored = Maze(size=SIZE, walls=0, discount=0.9).mdp()
-    function = table(stored) if vectorised else maze
-    free = FiniteMDP.from_function(SIZE**2, 4, function, 0.9, store=False, vectorised=vectorised)
-    solution = solve(free, tolerance=1e-7)
-    truth = optimum(stored).q.max(1)
-    assert solution.converged
-    assert np.abs(solution.v - truth).max() <= solution.bound <= 1e-7
-    q = optimum(stored).q
-    chosen = q[np.arange(SIZE**2), solution.policy]
-    np.testing.assert_allclose(chosen, truth, rtol=0, atol=1e-6)
-    assert "81 states" in repr(solution)
-    assert not free.solve(tolerance=1e-7, iterations=3).converged
-
-
-def test_actions_that_are_not_there_are_known_without_storage():
+def test_a_function_says_which_actions_are_not_there():
     mdp = garnet(30, 3, 2, seed=1)
     rewards = np.where(np.arange(3) == 1, -np.inf, mdp.rewards)
     masked = FiniteMDP(mdp.successors, mdp.probabilities, rewards, 0.9)
-    free = FiniteMDP.from_function(30, 3, table(masked), 0.9, store=False, vectorised=True)
-    solution = solve(free)
+    solution = solve(FiniteMDP.from_function(30, 3, table(masked), 0.9, vectorised=True))
     assert not (solution.policy == 1).any()
     assert np.abs(solution.v - optimum(masked).q.max(1)).max() <= solution.bound
 
@@ -98,13 +76,9 @@ def spoiled(what):
         ("reward", "rewards: state 5, action 1: nan, expected a finite number"),
     ],
 )
-@pytest.mark.parametrize("store", [True, False])
-def test_the_first_offending_pair_is_named(what, line, store):
-    def go():
-        mdp = FiniteMDP.from_function(20, 2, spoiled(what), 0.9, store=store, vectorised=True)
-        solve(mdp)
-
-    assert refusal(go) == line
+def test_the_first_offending_pair_is_named(what, line):
+    rows = spoiled(what)
+    assert refusal(FiniteMDP.from_function, 20, 2, rows, 0.9, vectorised=True) == line
 
 
 def test_a_function_that_fails_or_gives_other_shapes_is_refused():
@@ -122,8 +96,8 @@ def test_a_function_that_fails_or_gives_other_shapes_is_refused():
     empty = lambda s, a: (np.zeros((len(s), 0), int), np.zeros((len(s), 0)), s * 0.0)  # noqa: E731
     assert refusal(make, 3, 2, empty, 0.9, vectorised=True).startswith("successors: shapes (3, 0)")
     none = lambda s, a: (s[:, None], np.ones((len(s), 1)), np.full(len(s), -np.inf))  # noqa: E731
-    free = make(4, 2, none, 0.9, store=False, vectorised=True)
-    assert refusal(free.solve).startswith("rewards: state 0: −inf for every action")
+    line = refusal(make, 4, 2, none, 0.9, vectorised=True)
+    assert line.startswith("rewards: state 0: −inf for every action")
 
 
 def test_a_successor_beyond_int32_does_not_come_back_as_a_state():
@@ -131,11 +105,10 @@ def test_a_successor_beyond_int32_does_not_come_back_as_a_state():
     far = lambda s, a: (jnp.array([2**32 * (s == 5) + 1]), jnp.ones(1), 0.0)  # noqa: E731
     line = "successors: state 5, action 0: 4294967297, expected a state in 0..8"
     assert refusal(FiniteMDP.from_function, 9, 2, far, 0.9) == line
-    assert refusal(FiniteMDP.from_function(9, 2, far, 0.9, store=False).solve) == line
 
 
 def test_a_function_has_as_many_successors_everywhere(monkeypatch):
-    monkeypatch.setattr(momentum_rl.mdp.functions, "_CHUNK", 20)
+    monkeypatch.setattr(momentum_rl.mdp.tables, "_CHUNK", 20)
 
     def grows(s, a):
         many = 1 + int(s[0] >= 10)
@@ -145,15 +118,3 @@ def test_a_function_has_as_many_successors_everywhere(monkeypatch):
     assert line == (
         "successors: 2 of them from state 10 on, 1 in the first states, expected as many everywhere"
     )
-
-
-def test_what_is_not_stored_is_solved_by_value_iteration_alone():
-    free = FiniteMDP.from_function(SIZE**2, 4, maze, 0.9, store=False)
-    assert solve(free, iterations=3).iterations == 3
-    assert refusal(solve, free, iterations=0) == "iterations: 0, expected at least 1"
-    assert refusal(solve, free, tolerance=0).startswith("tolerance: 0, expected a positive")
-    for more in ({"scheme": "movi"}, {"method": "ipi"}, {"sampled": True}):
-        assert refusal(solve, free, **more).startswith("mdp: a function that is not stored")
-    for other in (optimum, lambda mdp: finite_horizon(mdp, 3), lambda mdp: save_mdp(mdp, "m.npz")):
-        assert refusal(other, free) == f"mdp: {free}, expected FiniteMDP"
-    assert str(free).endswith("not stored)")

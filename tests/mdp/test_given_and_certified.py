@@ -81,17 +81,12 @@ def by_function(mdp):
     return lambda s, a: (np.tile([0, 1], (len(s), 1)), np.tile(p, (len(s), 1)), np.ones(len(s)))
 
 
-def free(mdp):
-    made = FiniteMDP.from_function(2, 1, by_function(mdp), 0.999, vectorised=True, store=False)
-    return made.solve()
-
-
 def compiled(mdp):
     import jax.numpy as jnp
 
     p = missing(5e-7)[0]
     rows = lambda s, a: (jnp.array([0, 1]), jnp.array(p), 1.0)  # noqa: E731
-    return FiniteMDP.from_function(2, 1, rows, 0.999, store=False).solve()
+    return solve(FiniteMDP.from_function(2, 1, rows, 0.999))
 
 
 class Valued:
@@ -130,10 +125,9 @@ WAYS = {
     "a member": lambda mdp: solve(mdp.as_batch()[0]),
     "a batch": lambda mdp: by_optimum(mdp.as_batch()),
     "a pytree": lambda mdp: solve(jax.tree.map(lambda x: x, mdp)),
-    "stored function": lambda mdp: solve(
+    "function": lambda mdp: solve(
         FiniteMDP.from_function(2, 1, by_function(mdp), 0.999, vectorised=True)
     ),
-    "function": free,
     "compiled function": compiled,
     "policy": evaluated,
     "stochastic policy": of_a_policy,
@@ -164,9 +158,8 @@ def test_rows_are_refused_where_what_they_miss_might_be_worth_anything():
     with pytest.raises(UserError, match=r"state 0, action 0: they sum to 1\.0000006"):
         missing(-6e-7, 1 - 1e-6)
     rows = lambda s, a: (s[:, None], np.full((len(s), 1), 1 + 6e-7), np.ones(len(s)))  # noqa: E731
-    for store in (True, False):
-        with pytest.raises(UserError, match=r"they sum to 1\.0000006, expected 1"):
-            solve(FiniteMDP.from_function(2, 1, rows, 1 - 1e-6, vectorised=True, store=store))
+    with pytest.raises(UserError, match=r"they sum to 1\.0000006, expected 1"):
+        FiniteMDP.from_function(2, 1, rows, 1 - 1e-6, vectorised=True)
 
 
 def test_an_occupancy_of_rows_that_were_normalised_says_so():

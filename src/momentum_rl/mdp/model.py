@@ -27,10 +27,24 @@ from typing import Any
 import numpy as np
 
 from momentum_rl.errors import UserError, door
-from momentum_rl.mdp.checks import FIELDS, LAYOUT, checked_names, floats, validated
-from momentum_rl.mdp.functions import FunctionMDP, Rows
+from momentum_rl.mdp.checks import (
+    FIELDS,
+    LAYOUT,
+    check_discount,
+    checked_names,
+    floats,
+    validated,
+)
 from momentum_rl.mdp.memory import aligned, frozen
-from momentum_rl.mdp.tables import Axes, of_kernel, of_matrices, of_pairs, of_toy_text
+from momentum_rl.mdp.tables import (
+    Axes,
+    Rows,
+    of_function,
+    of_kernel,
+    of_matrices,
+    of_pairs,
+    of_toy_text,
+)
 from momentum_rl.plumbing.sizes import require
 
 _DTYPES = (np.int32, np.float64, np.float64, np.float64, np.int64, np.int32)
@@ -288,13 +302,13 @@ class FiniteMDP:
         successors: Rows,
         discount: float,
         *,
-        store: bool = True,
         vectorised: bool = False,
         **names: Any,
-    ) -> FiniteMDP | FunctionMDP:
-        """From a function ``successors(s, a) → (s'[B], p[B], r)``; see `momentum_rl.mdp.functions`.
+    ) -> FiniteMDP:
+        """From a function ``successors(s, a) → (s'[B], p[B], r)`` of scalars, which JAX compiles.
 
-        With ``store=False`` a `FunctionMDP`, which evaluates it in every sweep.
+        With ``vectorised`` it takes NumPy arrays s [n] and a [n] and gives [n, B], [n, B] and [n].
+        A reward of −inf is an action that a state does not have.
 
         >>> import jax.numpy as jnp
         >>> def walk(s, a):
@@ -302,8 +316,9 @@ class FiniteMDP:
         >>> FiniteMDP.from_function(5, 2, walk, 0.9)
         FiniteMDP(5 states, 2 actions, 2 successors, discount 0.9)
         """
-        free = FunctionMDP(states, actions, successors, discount, vectorised=vectorised)
-        return adopted(*free.arrays(), np.float64(discount), **names) if store else free
+        check_discount(floats("discount", discount))  # before it is evaluated everywhere
+        arrays = of_function(states, actions, successors, vectorised)
+        return adopted(*arrays, np.float64(discount), **names)
 
     def dense(self) -> np.ndarray:
         """P[s, a, s'], of shape [S, A, S] (or [M, S, A, S]; [L, S] in the ragged layout)."""

@@ -17,7 +17,6 @@ from momentum_rl.errors import UserError, check_count, check_seed, door
 from momentum_rl.mdp import FiniteMDP
 from momentum_rl.mdp.certificates import Aim, check_tolerance, sweeps_needed
 from momentum_rl.mdp.checks import require_single
-from momentum_rl.mdp.functions import FunctionMDP
 from momentum_rl.mdp.methods import Method
 from momentum_rl.mdp.operators import DeviceMDP, masked, on_device, table_jit
 from momentum_rl.mdp.regularised import regularised_bracket
@@ -47,7 +46,7 @@ _CHUNK = 100  # iterations between two looks at the progress bar
 
 @door
 def solve(
-    mdp: FiniteMDP | FunctionMDP,
+    mdp: FiniteMDP,
     scheme: str | Algorithm | Options | None = None,
     *,
     method: Method = "auto",
@@ -58,7 +57,7 @@ def solve(
     seed: int = 0,
     beta: Schedule | None = None,
     progress: bool = False,
-) -> Any:
+) -> Solution:
     """Solve one MDP: by the method that suits it or, if one is named, by a scheme of the paper.
 
     It stops when a certificate reaches the tolerance, or early where float64 is proven to allow no
@@ -66,7 +65,7 @@ def solve(
     ``needed`` say what would be.
 
     Args:
-      mdp: the model; one of a function that is not stored gives a `FunctionSolution`.
+      mdp: the model.
       scheme: a name with options as in ``md-vi:lambda=0.01:tau=0.001``; options of
         `planning.options`; or an algorithm of your own. One with an entropy in its evaluation
         is certified against q^τ_*. With ``sampled``, ``iterations`` or ``beta`` alone it is avi.
@@ -85,10 +84,6 @@ def solve(
     >>> solution.converged, solution.bound <= 1e-6
     (True, True)
     """
-    if isinstance(mdp, FunctionMDP):
-        if scheme is not None or sampled or beta is not None or method not in ("auto", "vi"):
-            raise UserError("mdp: a function that is not stored, expected value iteration alone")
-        return mdp.solve(tolerance=tolerance, iterations=iterations)
     limit = 10_000 if iterations is None else iterations
     _check(mdp, limit, samples, tolerance, seed)
     if scheme is None and not sampled and iterations is None and beta is None:
