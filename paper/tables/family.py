@@ -21,7 +21,7 @@ from momentum_rl.core.family import mirrored, weights
 from momentum_rl.errors import UserError, check_count, check_seed
 from momentum_rl.mdp.checks import require_batch
 from momentum_rl.mdp.model import FiniteMDP
-from momentum_rl.mdp.regularised import certain_optimum
+from momentum_rl.mdp.solve.regularised import certain_optimum
 from momentum_rl.planning.bounds import approximate_value_iteration, largest_value
 from momentum_rl.planning.engine import (
     Sampler,

@@ -8,10 +8,10 @@ import quantecon.markov
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import momentum_rl.mdp.exact
-import momentum_rl.mdp.methods
 import momentum_rl.mdp.operators
-import momentum_rl.mdp.sweeps
+import momentum_rl.mdp.solve.compiled
+import momentum_rl.mdp.solve.exact
+import momentum_rl.mdp.solve.methods
 from momentum_rl.errors import UserError
 from momentum_rl.mdp import (
     FiniteMDP,
@@ -38,8 +38,8 @@ from tests.oracles import (
 def path(request, monkeypatch):
     """Both ways to an answer, whatever the size of the problem."""
     if request.param == "matrix-free":
-        monkeypatch.setattr(momentum_rl.mdp.exact, "DIRECT", 0)
-        monkeypatch.setattr(momentum_rl.mdp.methods, "DIRECT", 0)
+        monkeypatch.setattr(momentum_rl.mdp.solve.exact, "DIRECT", 0)
+        monkeypatch.setattr(momentum_rl.mdp.solve.methods, "DIRECT", 0)
     return request.param
 
 
@@ -93,7 +93,7 @@ def test_a_chain_is_worth_the_discounted_end(path, length, discount):
 
 
 def test_a_chain_too_long_for_linear_systems_is_worth_the_discounted_end():
-    length, discount = momentum_rl.mdp.exact.DIRECT + 200, 0.99
+    length, discount = momentum_rl.mdp.solve.exact.DIRECT + 200, 0.99
     answer = optimum(chain(length, discount))
     v = discount ** np.arange(length)[::-1] / (1 - discount)
     np.testing.assert_allclose(answer.q[:, 1], v, rtol=0, atol=1.1e-10)
@@ -107,7 +107,7 @@ def test_the_matrix_free_answer_reaches_the_tolerance_it_was_asked_for(
 ):
     mdp = random_mdp(seed, 12, 3, 2, discount)
     exact = optimum(mdp).q
-    monkeypatch.setattr(momentum_rl.mdp.methods, "DIRECT", 0)
+    monkeypatch.setattr(momentum_rl.mdp.solve.methods, "DIRECT", 0)
     loose, tight = optimum(mdp, tolerance=1e-2), optimum(mdp, tolerance=tolerance)
     for answer, goal in ((loose, 1e-2), (tight, tolerance)):
         assert answer.bound <= goal
@@ -127,7 +127,7 @@ def test_the_matrix_free_answer_reaches_the_tolerance_it_was_asked_for(
 def test_the_certificate_bounds_the_error_in_exact_arithmetic(direct, arrays, tolerance):
     mdp = FiniteMDP(**arrays)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(momentum_rl.mdp.exact, "DIRECT", direct)
+        patch.setattr(momentum_rl.mdp.solve.exact, "DIRECT", direct)
         answer = optimum(mdp, tolerance=tolerance)
     truth = rational_optimal_q(mdp)
     error = max(
@@ -146,7 +146,7 @@ def test_the_certificate_of_any_values_bounds_their_error():
         for scale in (0.0, 0.1, 10.0, 1000.0):
             v = jnp.asarray(truth.max(1) + scale * rng.normal(size=6))
             backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
-            found = momentum_rl.mdp.sweeps.optimal_bracket(device, v, backed_up)
+            found = momentum_rl.mdp.solve.compiled.optimal_bracket(device, v, backed_up)
             error = np.abs(np.asarray(backed_up + found.shift) - truth).max()
             assert error <= found.bound
             assert scale == 0 or error > found.bound / 100  # and it is not an empty promise
@@ -158,7 +158,7 @@ def test_a_constant_shift_of_the_values_costs_the_certificate_nothing():
         v = jnp.asarray(optimal_q(mdp).max(1) + 1000.0)
         backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
         device = momentum_rl.mdp.operators.pairwise(mdp)
-        found = momentum_rl.mdp.sweeps.optimal_bracket(device, v, backed_up)
+        found = momentum_rl.mdp.solve.compiled.optimal_bracket(device, v, backed_up)
     assert found.bound < 1e-8
     corrected = backed_up + np.asarray(found.shift)
     np.testing.assert_allclose(corrected, optimal_q(mdp), rtol=0, atol=1e-8)
@@ -191,7 +191,7 @@ def test_a_policys_values_are_the_same_bits_in_any_company(monkeypatch):
     together = policy_values(mdp, policies)
     np.testing.assert_array_equal(policy_values(mdp, policies[2]), together[2])
     np.testing.assert_array_equal(policy_values(mdp, policies[3:]), together[3:])
-    monkeypatch.setattr(momentum_rl.mdp.exact, "_SYSTEMS", 2 * 30**2)
+    monkeypatch.setattr(momentum_rl.mdp.solve.exact, "_SYSTEMS", 2 * 30**2)
     np.testing.assert_array_equal(policy_values(mdp, policies), together)
 
 
@@ -208,7 +208,7 @@ def test_a_policy_that_is_asked_for_twice_is_evaluated_once(monkeypatch):
 
 def test_the_matrix_free_value_of_a_policy_is_within_its_tolerance(monkeypatch):
     mdp, policy = random_mdp(5, 20, 3, 3, 0.99), np.arange(20) % 3
-    monkeypatch.setattr(momentum_rl.mdp.exact, "DIRECT", 0)
+    monkeypatch.setattr(momentum_rl.mdp.solve.exact, "DIRECT", 0)
     truth = policy_q(mdp, policy)
     loose = np.abs(policy_values(mdp, policy, tolerance=1e-3) - truth).max()
     assert 1e-9 < loose <= 1e-3

@@ -9,8 +9,8 @@ import pytest
 import momentum_rl
 from momentum_rl.errors import ToleranceMissed, UserError
 from momentum_rl.mdp import FiniteMDP, occupancy, policy_values, total_reward
-from momentum_rl.mdp.expectation import expectation
-from momentum_rl.mdp.regularised import stochastic_policy_value
+from momentum_rl.mdp.arrays import expectation
+from momentum_rl.mdp.solve.regularised import stochastic_policy_value
 from momentum_rl.planning import rounding_floor, solve
 
 # Rewards that cancel ----------------------------------------------------------------------------

@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 import quantecon
 
-import momentum_rl.mdp.evaluation as evaluation
-import momentum_rl.mdp.methods as methods
 from momentum_rl.mdp import FiniteMDP, garnet, optimum
-from momentum_rl.mdp.certificates import Aim
 from momentum_rl.mdp.families import Inventory, Maze
+from momentum_rl.mdp.solve import linear, methods
+from momentum_rl.mdp.solve.certificates import Aim
 from momentum_rl.planning import solve
 from tests.oracles import optimal_q, random_mdp, refusal
 from tests.slowly_mixing import corridor, grid, nearly_decomposable, optimal, policy_matrix
@@ -105,7 +104,7 @@ def test_an_evaluation_is_that_of_a_sparse_system_whatever_the_order():
     kernel = policy_matrix(mdp, policy).toarray()
     truth = np.linalg.solve(np.eye(mdp.states) - 0.999 * kernel, mdp.chosen(mdp.rewards, policy))
     for guess in (np.zeros(mdp.states), truth, rng.normal(size=mdp.states)):
-        found = evaluation.evaluate(mdp, policy, guess, 1e-11)
+        found = linear.evaluate(mdp, policy, guess, 1e-11)
         residual = mdp.chosen(mdp.rewards, policy) + 0.999 * kernel @ found.v - found.v
         assert np.abs(residual).max() == pytest.approx(found.residual, abs=1e-11)
         assert np.abs(found.v - truth).max() <= 1e3 * (found.residual + 1e-12)
@@ -118,7 +117,7 @@ def test_states_that_lead_to_their_neighbours_are_eliminated_as_a_band(size, mon
     monkeypatch.setattr("scipy.sparse.linalg.bicgstab", None)  # nothing else can have found it
     mdp = Inventory(size=size, discount=0.999).mdp()
     policy = mdp.greedy(np.random.default_rng(0).random(len(mdp.rewards)))
-    found = evaluation.evaluate(mdp, policy, np.zeros(size + 1), 1e-9)
+    found = linear.evaluate(mdp, policy, np.zeros(size + 1), 1e-9)
     system = np.eye(size + 1) - 0.999 * mdp.chosen(mdp.dense(), policy)
     truth = np.linalg.solve(system, mdp.chosen(mdp.rewards, policy))
     np.testing.assert_allclose(found.v, truth, rtol=0, atol=1e-9 * np.abs(truth).max())
@@ -126,20 +125,17 @@ def test_states_that_lead_to_their_neighbours_are_eliminated_as_a_band(size, mon
 
 
 def test_a_band_is_known_by_what_is_likely_and_is_worth_its_work():
-    line = Inventory(size=300, discount=0.9).mdp()
-    assert evaluation.close_by(line)
+    line, policy = Inventory(size=300, discount=0.9).mdp(), np.zeros(301, int)
+    assert linear.band(line, policy) == (4, 0)
     successors, probabilities = line.successors.copy(), line.probabilities.copy()
     far = np.concatenate([successors, np.full((len(successors), 1), 300)], -1)
     none = np.concatenate([probabilities, np.zeros((len(successors), 1))], -1)
     layout = {"offsets": line.offsets, "choices": line.choices}
-    assert evaluation.close_by(FiniteMDP(far, none, line.rewards, 0.9, **layout))
-    assert not evaluation.close_by(garnet(300, 4, 4))
-    assert not evaluation.close_by(garnet(60, 2, 60))  # every state leads to every other
-    monkey = np.arange(len(successors)) == 150  # one pair that leads to the other end
-    successors[monkey, 0] = 300
-    assert not evaluation.close_by(
-        FiniteMDP(successors, probabilities, line.rewards, 0.9, **layout)
-    )
+    assert linear.band(FiniteMDP(far, none, line.rewards, 0.9, **layout), policy) == (4, 0)
+    assert linear.band(garnet(300, 4, 4), policy[:300]) is None
+    successors[line.index(policy)[150], 0] = 300  # one state that leads to the other end
+    wide = FiniteMDP(successors, probabilities, line.rewards, 0.9, **layout)
+    assert linear.band(wide, policy) is None
 
 
 def test_an_inventory_close_to_one_takes_few_evaluations_and_is_quantecons():
@@ -171,7 +167,7 @@ def test_distances_are_those_of_a_breadth_first_search_by_hand():
             if s not in distance and any(distance.get(t) == steps for t in likely[s]):
                 distance[s] = steps + 1
     expected = [distance.get(s, max(distance.values()) + 1) for s in range(49)]
-    np.testing.assert_array_equal(evaluation.distances(mdp, np.array([48])), expected)
+    np.testing.assert_array_equal(linear.distances(mdp, np.array([48])), expected)
 
 
 def test_a_method_that_is_none_and_a_method_beside_a_scheme_are_refused():

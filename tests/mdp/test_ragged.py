@@ -136,9 +136,9 @@ def test_values_of_policies_and_occupancies_are_those_of_dense_systems():
 
 
 def test_large_policies_are_evaluated_by_sweeps_over_the_rows_they_follow(monkeypatch):
-    import momentum_rl.mdp.exact
+    import momentum_rl.mdp.solve.exact
 
-    monkeypatch.setattr(momentum_rl.mdp.exact, "DIRECT", 0)
+    monkeypatch.setattr(momentum_rl.mdp.solve.exact, "DIRECT", 0)
     test_values_of_policies_and_occupancies_are_those_of_dense_systems()
 
 

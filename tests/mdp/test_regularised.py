@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-import momentum_rl.mdp.regularised
+import momentum_rl.mdp.solve.regularised
 import momentum_rl.planning.losses
 from momentum_rl.mdp import FiniteMDP, garnet, optimum, policy_values
-from momentum_rl.mdp.regularised import (
+from momentum_rl.mdp.solve.regularised import (
     entropy_bias,
     following,
     regularised_optimum,
@@ -54,7 +54,7 @@ def test_with_one_state_the_optimum_is_a_logarithm():
 @pytest.mark.parametrize("tau", [1e-4, 0.1, 5.0])
 def test_the_optimum_is_that_of_soft_value_iteration_within_its_bound(tau, large, monkeypatch):
     if large:
-        monkeypatch.setattr(momentum_rl.mdp.regularised, "DIRECT", 1)
+        monkeypatch.setattr(momentum_rl.mdp.solve.regularised, "DIRECT", 1)
     for seed, gamma in ((0, 0.9), (1, 0.3), (2, 0.97)):
         mdp = random_mdp(seed, 7, 3, 3, gamma)
         found = regularised_optimum(mdp, tau)

@@ -7,13 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import momentum_rl.mdp.certificates
-import momentum_rl.mdp.evaluation
-import momentum_rl.mdp.exact
-import momentum_rl.mdp.methods
-import momentum_rl.mdp.sparse
 from momentum_rl.errors import ToleranceMissed
 from momentum_rl.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, resolvent
+from momentum_rl.mdp.solve import certificates, exact, linear, methods, regularised
 from momentum_rl.planning import policy_value, solve
 from tests.oracles import refusal
 from tests.slowly_mixing import (
@@ -154,26 +150,26 @@ def test_the_first_slippery_grid_that_went_wrong_is_right():
 
 def no_further(mdp, policy, v, *_, **__):
     """An evaluation that brings nothing."""
-    return momentum_rl.mdp.evaluation.Evaluation(np.asarray(v), np.inf)
+    return linear.Evaluation(np.asarray(v), np.inf)
 
 
 def test_without_sparse_systems_sweeps_go_on_until_the_tolerance(monkeypatch):
-    monkeypatch.setattr(momentum_rl.mdp.sparse, "_FILL", 0)
+    monkeypatch.setattr(linear, "_FILL", 0)
     mdp = grid(36, 0.999, walls=0.25)  # an enclosed cell keeps the span: it falls by γ a sweep
     answer = optimum(mdp, tolerance=1e-5, method="mpi")
     assert answer.converged
     assert np.abs(answer.q - optimal(mdp, answer.policy)).max() <= answer.bound
-    monkeypatch.setattr(momentum_rl.mdp.exact, "evaluate", no_further)
+    monkeypatch.setattr(exact, "evaluate", no_further)
     q = policy_values(mdp, answer.policy, tolerance=1e-5)
     assert np.abs(q - resolved(mdp, answer.policy, mdp.rewards)).max() <= 1e-5
 
 
 def test_without_patience_the_miss_is_said_and_the_best_is_returned(monkeypatch):
     for name, value in (("_PATIENCE", 40), ("_SWEEPS", 20), ("evaluate", no_further)):
-        monkeypatch.setattr(momentum_rl.mdp.exact, name, value)
-    monkeypatch.setattr(momentum_rl.mdp.methods, "PATIENCE", 20)
-    monkeypatch.setattr(momentum_rl.mdp.methods, "evaluate", no_further)
-    monkeypatch.setattr(momentum_rl.mdp.sparse, "_FILL", 0)
+        monkeypatch.setattr(exact, name, value)
+    monkeypatch.setattr(methods, "PATIENCE", 20)
+    monkeypatch.setattr(methods, "evaluate", no_further)
+    monkeypatch.setattr(linear, "_FILL", 0)
     mdp = grid(36, 0.999)
     few = optimum(mdp, tolerance=1e-6)
     assert not few.converged
@@ -185,7 +181,7 @@ def test_without_patience_the_miss_is_said_and_the_best_is_returned(monkeypatch)
         lambda: policy_values(mdp, policy),
         lambda: resolvent(mdp, policy[None], mdp.rewards[None], tolerance=1e-6),
         lambda: occupancy(mdp, policy, mu, tolerance=1e-9),
-        lambda: momentum_rl.mdp.regularised.certain_optimum(mdp),
+        lambda: regularised.certain_optimum(mdp),
     ):
         with pytest.raises(ToleranceMissed) as missed:
             call()
@@ -198,13 +194,13 @@ def test_the_answer_is_the_best_found_and_not_the_last(monkeypatch):
     """On an open grid the bound of modified policy iteration rises before it falls."""
     mdp, bounds = grid(36, 0.999), []
     for patience in (1, 4, 16):
-        monkeypatch.setattr(momentum_rl.mdp.methods, "_LOOKS", 1)
-        monkeypatch.setattr(momentum_rl.mdp.methods, "PATIENCE", patience)
+        monkeypatch.setattr(methods, "_LOOKS", 1)
+        monkeypatch.setattr(methods, "PATIENCE", patience)
         bounds.append(float(optimum(mdp, tolerance=1e-6, method="mpi").bound))
     assert bounds == sorted(bounds, reverse=True)
-    run = momentum_rl.mdp.methods._Run(mdp, momentum_rl.mdp.certificates.Aim(1e-6, True))
+    run = methods._Run(mdp, certificates.Aim(1e-6, True))
     last = [run.to(np.zeros(mdp.states), n, 8).bound for n in (1, 2, 4, 8, 16)]
-    assert run.found("mpi").state.bound == min(last) < max(last)
+    assert run.best_found("mpi").state.bound == min(last) < max(last)
 
 
 def test_a_tolerance_below_rounding_ends_at_once_as_near_as_it_can(monkeypatch):
@@ -215,7 +211,7 @@ def test_a_tolerance_below_rounding_ends_at_once_as_near_as_it_can(monkeypatch):
     assert answer.bound < 1
     assert np.abs(answer.q - optimal(large, answer.policy)).max() <= answer.bound
     for direct in (1_000, 0):
-        monkeypatch.setattr(momentum_rl.mdp.exact, "DIRECT", direct)
+        monkeypatch.setattr(exact, "DIRECT", direct)
         with pytest.raises(ToleranceMissed, match=r"tolerance: 1e-06, reached .* float64 can"):
             policy_values(large, answer.policy, tolerance=1e-6)
 
@@ -247,16 +243,14 @@ def test_rows_that_miss_one_are_in_the_bound_also_when_the_span_is_zero():
 
 def test_systems_that_would_fill_the_memory_are_told_before_they_are_factored():
     policy = np.zeros(10_000, int)
-    assert momentum_rl.mdp.sparse.solver(garnet(60_000, 1, 4), np.zeros(60_000, int)) is None
+    assert linear.solver(garnet(60_000, 1, 4), np.zeros(60_000, int)) is None
     lines = grid(100, 0.999)
-    assert (
-        momentum_rl.mdp.sparse.fill(momentum_rl.mdp.sparse.system(lines, policy)) < 100 * 100 * 250
-    )
+    assert linear.fill(linear.system(lines, policy)) < 100 * 100 * 250
     # A state that all lead to now and then (a reset) does not hide that the rest is a corridor.
     to = np.stack([np.minimum(np.arange(10_000) + 1, 9_999)] * 2, 1)
     reset = FiniteMDP(*two_slots(to, 0 * to, 1e-3), np.ones((10_000, 2)), 0.999)
-    assert momentum_rl.mdp.sparse.fill(momentum_rl.mdp.sparse.system(reset, policy)) < 10 * 10_000
-    solve_ = momentum_rl.mdp.sparse.solver(reset, policy)
+    assert linear.fill(linear.system(reset, policy)) < 10 * 10_000
+    solve_ = linear.solver(reset, policy)
     np.testing.assert_allclose(solve_(np.ones(10_000)), 1000, rtol=1e-12)
 
 
@@ -290,7 +284,7 @@ def structured(draw):
 @given(mdp=structured(), tolerance=st.sampled_from([1e-9, 1e-6, 1e-2]))
 def test_on_structured_problems_every_promise_is_kept_or_said_to_be_missed(mdp, tolerance):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(momentum_rl.mdp.exact, "DIRECT", 0)
+        patch.setattr(exact, "DIRECT", 0)
         answer, near = optimum(mdp, tolerance=tolerance), optimum(mdp)
         truth = optimal(mdp, near.policy)
         for found in (answer, near):

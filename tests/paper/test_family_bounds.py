@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from momentum_rl.mdp.regularised import regularised_optimum
+from momentum_rl.mdp.solve.regularised import regularised_optimum
 from momentum_rl.planning.losses import stochastic_losses
 from momentum_rl.planning.schemes import scheme
 from momentum_rl.planning.traces import trace

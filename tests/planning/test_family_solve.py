@@ -7,7 +7,7 @@ import momentum_rl
 from momentum_rl import cli
 from momentum_rl.core.targets import AVI
 from momentum_rl.mdp import FiniteMDP, optimum, save_mdp
-from momentum_rl.mdp.regularised import entropy_bias, regularised_optimum
+from momentum_rl.mdp.solve.regularised import entropy_bias, regularised_optimum
 from momentum_rl.planning.options import SCHEMES, MDVIOptions, MVIOptions
 from momentum_rl.planning.schemes import label, options_of, scheme
 from tests.oracles import random_mdp, refusal

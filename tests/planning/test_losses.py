@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-import momentum_rl.mdp.exact
+import momentum_rl.mdp.solve.exact
 import momentum_rl.planning.losses
 from momentum_rl.mdp import garnet, optimum
 from momentum_rl.planning.losses import batch_losses, distinct_rows, policy_losses
@@ -16,7 +16,7 @@ from tests.oracles import optimal_q, policy_q, random_mdp
 @pytest.fixture(params=["direct", "matrix-free"])
 def path(request, monkeypatch):
     if request.param == "matrix-free":
-        monkeypatch.setattr(momentum_rl.mdp.exact, "DIRECT", 0)
+        monkeypatch.setattr(momentum_rl.mdp.solve.exact, "DIRECT", 0)
         monkeypatch.setattr(momentum_rl.planning.losses, "DIRECT", 0)
     return request.param
 

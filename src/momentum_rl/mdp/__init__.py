@@ -13,20 +13,27 @@ if TYPE_CHECKING:
     from momentum_rl.mdp.episodes import finite_horizon as finite_horizon
     from momentum_rl.mdp.episodes import simulate as simulate
     from momentum_rl.mdp.episodes import total_reward as total_reward
-    from momentum_rl.mdp.exact import Optimum as Optimum
-    from momentum_rl.mdp.exact import occupancy as occupancy
-    from momentum_rl.mdp.exact import optimum as optimum
-    from momentum_rl.mdp.exact import policy_values as policy_values
-    from momentum_rl.mdp.exact import resolvent as resolvent
-    from momentum_rl.mdp.exact import weighted_norm as weighted_norm
     from momentum_rl.mdp.families import garnet as garnet
     from momentum_rl.mdp.files import load_mdp as load_mdp
     from momentum_rl.mdp.files import save_mdp as save_mdp
     from momentum_rl.mdp.model import FiniteMDP as FiniteMDP
+    from momentum_rl.mdp.solve.exact import Optimum as Optimum
+    from momentum_rl.mdp.solve.exact import occupancy as occupancy
+    from momentum_rl.mdp.solve.exact import optimum as optimum
+    from momentum_rl.mdp.solve.exact import policy_values as policy_values
+    from momentum_rl.mdp.solve.exact import resolvent as resolvent
+    from momentum_rl.mdp.solve.exact import weighted_norm as weighted_norm
 
 _HOMES = {
     ".episodes": ("finite_horizon", "simulate", "total_reward"),
-    ".exact": ("Optimum", "occupancy", "optimum", "policy_values", "resolvent", "weighted_norm"),
+    ".solve.exact": (
+        "Optimum",
+        "occupancy",
+        "optimum",
+        "policy_values",
+        "resolvent",
+        "weighted_norm",
+    ),
     ".files": ("load_mdp", "save_mdp"),
     ".families": ("garnet",),
     ".model": ("FiniteMDP",),

@@ -7,13 +7,13 @@ the L pairs (s, a), those of state s in ``offsets[s]..offsets[s + 1]``, with the
 """
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from momentum_rl.errors import UserError
-from momentum_rl.mdp.expectation import LARGEST_REWARD, expectation
+from momentum_rl.mdp.arrays import LARGEST_REWARD, expectation
 
 ROW_TOLERANCE = 1e-6  # a row may miss 1 by this much (float32 data do); it is then normalised
 BLOCK = 1 << 21  # entries checked at a time, so that validation needs no large temporaries
@@ -51,17 +51,30 @@ def validated(
     probabilities, rewards, discount = (
         floats(name, value) for name, value in zip(FIELDS[1:], (probabilities, rewards, discount))
     )
-    if offsets is not None or choices is not None:
+    ragged = offsets is not None or choices is not None
+    if ragged:
         if available is not None:
             raise UserError("available: a mask, expected none beside offsets")
-        given = _checked_offsets(offsets, len(successors) if successors.ndim else 0)
-        return _ragged(successors, probabilities, rewards, discount, given, choices)
-    if successors.ndim not in (3, 4) or successors.size == 0:
+        pairs = len(successors) if successors.ndim else 0
+        offsets = _checked_offsets(offsets, pairs)
+        if successors.ndim != 2 or successors.shape[1] == 0:
+            raise UserError(f"successors: shape {successors.shape}, expected [{pairs}, B]")
+        states, owners = len(offsets) - 1, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+        choices = _checked_choices(choices, offsets, owners)
+        if rewards.shape == (states,) and states != pairs:
+            rewards = rewards[owners]
+    elif successors.ndim not in (3, 4) or successors.size == 0:
         raise UserError(
             f"successors: shape {successors.shape}, expected [S, A, B] or [M, S, A, B], each at "
             "least 1"
         )
-    shape, states = successors.shape[:-1], successors.shape[-3]
+    else:
+        states = successors.shape[-3]
+    shape = successors.shape[:-1]
+
+    def place(row: int) -> str:
+        return _place((owners[row], choices[row]) if ragged else np.unravel_index(row, shape))
+
     if states >= 2**31:
         raise UserError(f"successors: {states} states, expected fewer than 2**31")
     _check_fits("probabilities", probabilities, successors.shape, successors)
@@ -70,76 +83,23 @@ def validated(
     _check_fits("discount", discount, shape[:-2], successors)
     if available is not None:
         rewards = _masked(rewards, available)
-
-    def place(row: int) -> str:
-        return _place(np.unravel_index(row, shape))
-
     check_discount(discount)
     check_rewards(rewards, place)
     absent = np.isneginf(rewards)
+    if ragged and absent.any():
+        raise UserError(
+            f"rewards: {place(int(np.argmax(absent)))}: -inf, expected the pair to be left out"
+        )
     if absent.any():
         empty = absent.all(-1)
         if empty.any():
             where = _place(np.argwhere(empty)[0], ("MDP", "state"))
             raise UserError(f"rewards: {where}: −inf for every action, expected one it can take")
         # The entries of an absent action mean nothing: it stays in its state.
-        own = np.arange(states).reshape(-1, 1, 1)
-        successors = np.where(absent[..., None], own, successors)
+        each_state = np.arange(states).reshape(-1, 1, 1)
+        successors = np.where(absent[..., None], each_state, successors)
         stay = np.arange(successors.shape[-1]) == 0
         probabilities = np.where(absent[..., None], stay, probabilities)
-    check_successors(successors, states, place)
-    rows, missed = normalised(probabilities, place, discount)
-    return Fields(successors, rows, rewards, discount, missed=missed)
-
-
-def _ragged(
-    successors: np.ndarray,
-    probabilities: np.ndarray,
-    rewards: np.ndarray,
-    discount: np.ndarray,
-    offsets: np.ndarray,
-    choices: Any,
-) -> Fields:
-    states, pairs = len(offsets) - 1, int(offsets[-1])
-    if successors.ndim != 2 or successors.shape[1] == 0:
-        raise UserError(f"successors: shape {successors.shape}, expected [{pairs}, B]")
-    _check_fits("probabilities", probabilities, successors.shape, successors)
-    counts = np.diff(offsets)
-    owner = np.repeat(np.arange(states), counts)
-    if rewards.shape == (states,) and states != pairs:
-        rewards = rewards[owner]
-    rewards = expected_rewards(rewards, successors, probabilities, states)
-    _check_fits("rewards", rewards, (pairs,), successors)
-    _check_fits("discount", discount, (), successors)
-    if choices is None:
-        choices = np.arange(pairs) - np.repeat(offsets[:-1], counts)
-    choices = numbers("choices", choices)
-    if choices.dtype.kind not in "iu" or choices.shape != (pairs,):
-        raise UserError(
-            f"choices: shape {choices.shape} of {choices.dtype}, expected integers [{pairs}]"
-        )
-
-    def place(row: int) -> str:
-        return _place((owner[row], choices[row]))
-
-    wrong = (choices < 0) | (choices >= 2**31)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise UserError(f"choices: state {owner[row]}: {choices[row]}, expected a number ≥ 0")
-    steps = np.diff(choices) <= 0
-    steps[offsets[1:-1] - 1] = False  # from one state to the next they may go back
-    if steps.any():
-        row = int(np.argmax(steps)) + 1
-        raise UserError(
-            f"choices: state {owner[row]}: {choices[row]} after {choices[row - 1]}, "
-            "expected the numbers of its actions to rise"
-        )
-    check_discount(discount)
-    check_rewards(rewards, place)
-    absent = np.isneginf(rewards)
-    if absent.any():
-        row = int(np.argmax(absent))
-        raise UserError(f"rewards: {place(row)}: -inf, expected the pair to be left out")
     check_successors(successors, states, place)
     rows, missed = normalised(probabilities, place, discount)
     return Fields(successors, rows, rewards, discount, offsets, choices, missed)
@@ -152,24 +112,43 @@ def _checked_offsets(offsets: Any, pairs: int) -> np.ndarray:
             f"offsets: shape {offsets.shape} of {offsets.dtype}, expected integers [S + 1]"
         )
     offsets = offsets.astype(np.int64)
-    if len(offsets) > 2**31:
-        raise UserError(f"offsets: {len(offsets) - 1} states, expected fewer than 2**31")
     if offsets[0] != 0 or offsets[-1] != pairs:
         raise UserError(
             f"offsets: from {offsets[0]} to {offsets[-1]}, expected from 0 to the {pairs} pairs"
         )
     counts = np.diff(offsets)
-    if (counts < 0).any():
-        state = int(np.argmax(counts < 0))
+    state = int(np.argmin(counts))
+    if counts[state] < 0:
         raise UserError(
             f"offsets: state {state}: {offsets[state + 1]} after {offsets[state]}, "
             "expected them not to go back"
         )
-    if (counts == 0).any():
-        raise UserError(
-            f"offsets: state {int(np.argmax(counts == 0))} has no actions, expected at least one"
-        )
+    if counts[state] == 0:
+        raise UserError(f"offsets: state {state} has no actions, expected at least one")
     return offsets
+
+
+def _checked_choices(choices: Any, offsets: np.ndarray, owners: np.ndarray) -> np.ndarray:
+    pairs = len(owners)
+    if choices is None:
+        return np.arange(pairs) - offsets[owners]
+    choices = numbers("choices", choices)
+    if choices.dtype.kind not in "iu" or choices.shape != (pairs,):
+        raise UserError(
+            f"choices: shape {choices.shape} of {choices.dtype}, expected integers [{pairs}]"
+        )
+    wrong = (choices < 0) | (choices >= 2**31)
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        raise UserError(f"choices: state {owners[row]}: {choices[row]}, expected a number ≥ 0")
+    falls = (np.diff(choices) <= 0) & (np.diff(owners) == 0)
+    if falls.any():
+        row = int(np.argmax(falls)) + 1
+        raise UserError(
+            f"choices: state {owners[row]}: {choices[row]} after {choices[row - 1]}, "
+            "expected the numbers of its actions to rise"
+        )
+    return choices
 
 
 def expected_rewards(
@@ -268,36 +247,34 @@ def check_discount(discount: np.ndarray) -> None:
         raise UserError(f"discount{where}: {discount[bad][0]}, expected a number in [0, 1)")
 
 
+def _blocks(rows: np.ndarray) -> Iterator[tuple[int, np.ndarray]]:
+    """Some rows at a time, each with the number of its first."""
+    step = max(1, BLOCK // (rows.shape[1] if rows.ndim > 1 else 1))
+    return ((start, rows[start : start + step]) for start in range(0, len(rows), step))
+
+
 def check_rewards(rewards: np.ndarray, place: Place) -> None:
     """Raise at the first reward that is not a number, +inf, or too large to add up."""
-    flat = rewards.reshape(-1)
-    for start in range(0, flat.size, BLOCK):
-        block = flat[start : start + BLOCK]
-        good = block < np.inf  # which a NaN is not
-        if not good.all():
-            at = start + int(np.argmin(good))
-            raise UserError(f"rewards: {place(at)}: {flat[at]}, expected a finite number")
+    for start, block in _blocks(rewards.reshape(-1)):
         sizes = np.where(np.isneginf(block), 0.0, np.abs(block))
-        if sizes.max(initial=0.0) > LARGEST_REWARD:
-            at = start + int(np.argmax(sizes))
-            raise UserError(
-                f"rewards: {place(at)}: {flat[at]}, expected at most ±{LARGEST_REWARD:g}"
-            )
+        good = sizes <= LARGEST_REWARD  # which a NaN is not
+        if not good.all():
+            at = int(np.argmin(good))
+            finite = np.isfinite(block[at])
+            expected = f"at most ±{LARGEST_REWARD:g}" if finite else "a finite number"
+            raise UserError(f"rewards: {place(start + at)}: {block[at]}, expected {expected}")
 
 
 def check_successors(successors: np.ndarray, states: int, place: Place) -> None:
     """Raise at the first row with a successor that is not a state."""
-    rows = successors.reshape(-1, successors.shape[-1])
-    step = max(1, BLOCK // rows.shape[1])
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step]
+    for start, block in _blocks(successors.reshape(-1, successors.shape[-1])):
         if block.min() >= 0 and block.max() < states:
             continue
-        bad = ((block < 0) | (block >= states)).any(-1)
-        row = int(np.argmax(bad))
-        values = block[row][(block[row] < 0) | (block[row] >= states)]
+        bad = (block < 0) | (block >= states)
+        row = int(np.argmax(bad.any(-1)))
         raise UserError(
-            f"successors: {place(start + row)}: {values[0]}, expected a state in 0..{states - 1}"
+            f"successors: {place(start + row)}: {block[row][bad[row]][0]}, "
+            f"expected a state in 0..{states - 1}"
         )
 
 
@@ -313,26 +290,20 @@ def row_tolerance(branching: int, discount: np.ndarray) -> float:
 
 def normalised(p: np.ndarray, place: Place, discount: np.ndarray) -> tuple[np.ndarray, float]:
     """Rows, divided by their sums if any misses 1 by more than rounding; how far one misses it."""
-    rows = p.reshape(-1, p.shape[-1])
-    step, missed = max(1, BLOCK // rows.shape[1]), 0.0
-    allowed = row_tolerance(rows.shape[1], discount)
-    for start in range(0, len(rows), step):
-        block = rows[start : start + step]
+    branching, missed = p.shape[-1], 0.0
+    allowed = row_tolerance(branching, discount)
+    for start, block in _blocks(p.reshape(-1, branching)):
         miss = np.abs(block.sum(-1) - 1)
         # Written so that a NaN fails both comparisons.
         good = (block >= 0).all(-1) & (miss <= allowed)
         if not good.all():
             row = int(np.argmin(good))
             wrong = block[row][~(block[row] >= 0)]
-            if len(wrong):
-                raise UserError(
-                    f"probabilities: {place(start + row)}: {wrong[0]}, expected a number ≥ 0"
-                )
-            raise UserError(
-                f"probabilities: {place(start + row)}: they sum to {block[row].sum()}, expected 1"
-            )
+            sums = f"they sum to {block[row].sum()}, expected 1"
+            what = f"{wrong[0]}, expected a number ≥ 0" if len(wrong) else sums
+            raise UserError(f"probabilities: {place(start + row)}: {what}")
         missed = max(missed, float(miss.max()))
-    if missed <= row_rounding(rows.shape[1]):
+    if missed <= row_rounding(branching):
         return p, 0.0
     return p / p.sum(-1, keepdims=True), missed
 

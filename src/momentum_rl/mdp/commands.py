@@ -93,8 +93,8 @@ class Simulate(Read):
     def execute(self) -> None:
         """Evaluate, roll out, print."""
         from momentum_rl.mdp.episodes import simulate
-        from momentum_rl.mdp.exact import checked_policies, policy_values
         from momentum_rl.mdp.files import read_arrays
+        from momentum_rl.mdp.solve.exact import checked_policies, policy_values
 
         mdp = self.load(self.file, self.discount)
         policy = checked_policies(mdp, read_arrays(self.solution, ("policy",))["policy"], 1)

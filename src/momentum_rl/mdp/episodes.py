@@ -5,11 +5,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from momentum_rl.errors import UserError, check_count, check_fraction, check_seed, door
-from momentum_rl.mdp.certificates import rounding
 from momentum_rl.mdp.checks import check_shape, floats, require_single
-from momentum_rl.mdp.exact import checked_policies
-from momentum_rl.mdp.methods import largest_reward
 from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.certificates import rounding
+from momentum_rl.mdp.solve.exact import checked_policies
+from momentum_rl.mdp.solve.linear import factored, system
+from momentum_rl.mdp.solve.methods import largest_reward
 from momentum_rl.plumbing.sizes import require
 
 
@@ -149,20 +150,8 @@ def _solved(
     mdp: FiniteMDP, policy: np.ndarray, where: np.ndarray, rewards: np.ndarray
 ) -> np.ndarray:
     """(I − P_π)⁻¹ r on the states where a policy is absorbed."""
-    import scipy.sparse as sparse
-    import scipy.sparse.linalg as linalg
-
-    place = np.full(mdp.states, -1)
-    place[where] = np.arange(int(where.sum()))
-    to = place[mdp.chosen(mdp.successors, policy)[where]]
-    p = np.where(to >= 0, mdp.chosen(mdp.probabilities, policy)[where], 0.0)
-    n, slots = to.shape
-    rows = np.repeat(np.arange(n), slots)
-    kernel = sparse.csr_array((p.ravel(), (rows, np.maximum(to, 0).ravel())), shape=(n, n))
-    system: Any = (sparse.eye_array(n) - kernel).tocsc()
-    factor = linalg.splu(system, permc_spec="MMD_AT_PLUS_A")
-    x = factor.solve(rewards[where])
-    return np.asarray(x + factor.solve(rewards[where] - system @ x))
+    matrix = system(mdp, policy, discount=1.0).tocsr()[where][:, where].tocsc()
+    return factored(matrix)(rewards[where])
 
 
 def _total_backup(mdp: FiniteMDP, v: np.ndarray) -> np.ndarray:

@@ -23,8 +23,8 @@ from momentum_rl.errors import (
     check_seed,
     door,
 )
+from momentum_rl.mdp.arrays import aligned
 from momentum_rl.mdp.checks import FIELDS
-from momentum_rl.mdp.memory import aligned
 from momentum_rl.mdp.model import FiniteMDP, adopted
 from momentum_rl.plumbing.sizes import require
 

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.lib import format as npy
 
 from momentum_rl.errors import UserError, door
+from momentum_rl.mdp.arrays import aligned
 from momentum_rl.mdp.checks import FIELDS, floats
-from momentum_rl.mdp.memory import aligned
 from momentum_rl.mdp.model import FiniteMDP, adopted
 from momentum_rl.plumbing.files import file_to_write, writing, written_aside
 from momentum_rl.plumbing.sizes import require

@@ -27,6 +27,7 @@ from typing import Any
 import numpy as np
 
 from momentum_rl.errors import UserError, door
+from momentum_rl.mdp.arrays import aligned, frozen
 from momentum_rl.mdp.checks import (
     FIELDS,
     LAYOUT,
@@ -35,7 +36,6 @@ from momentum_rl.mdp.checks import (
     floats,
     validated,
 )
-from momentum_rl.mdp.memory import aligned, frozen
 from momentum_rl.mdp.tables import (
     Axes,
     Rows,

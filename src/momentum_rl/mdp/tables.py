@@ -9,9 +9,8 @@ from typing import Any, Literal
 import numpy as np
 
 from momentum_rl.errors import UserError, check_count
+from momentum_rl.mdp.arrays import aligned, expectation
 from momentum_rl.mdp.checks import check_successors, floats, numbers
-from momentum_rl.mdp.expectation import expectation
-from momentum_rl.mdp.memory import aligned
 from momentum_rl.plumbing.sizes import available_cores, require
 
 Axes = Literal["SA", "AS"]  # which comes first in a kernel or a table P: state or action

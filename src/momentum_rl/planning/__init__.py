@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 from momentum_rl.plumbing.modules import lazy_attributes
 
 if TYPE_CHECKING:
-    from momentum_rl.mdp.solutions import TOLERANCE as TOLERANCE
-    from momentum_rl.mdp.solutions import PolicyValue as PolicyValue
-    from momentum_rl.mdp.solutions import Solution as Solution
-    from momentum_rl.mdp.solutions import policy_value as policy_value
-    from momentum_rl.mdp.solutions import rounding_floor as rounding_floor
+    from momentum_rl.mdp.solve.solution import TOLERANCE as TOLERANCE
+    from momentum_rl.mdp.solve.solution import PolicyValue as PolicyValue
+    from momentum_rl.mdp.solve.solution import Solution as Solution
+    from momentum_rl.mdp.solve.solution import policy_value as policy_value
+    from momentum_rl.mdp.solve.solution import rounding_floor as rounding_floor
     from momentum_rl.planning.comparison import Comparison as Comparison
     from momentum_rl.planning.comparison import compare_schemes as compare_schemes
     from momentum_rl.planning.engine import Scheme as Scheme
@@ -20,7 +20,13 @@ if TYPE_CHECKING:
     from momentum_rl.planning.solver import solve as solve
 
 _HOMES = {
-    "..mdp.solutions": ("TOLERANCE", "PolicyValue", "Solution", "policy_value", "rounding_floor"),
+    "..mdp.solve.solution": (
+        "TOLERANCE",
+        "PolicyValue",
+        "Solution",
+        "policy_value",
+        "rounding_floor",
+    ),
     ".comparison": ("Comparison", "compare_schemes"),
     ".engine": ("Scheme",),
     ".schemes": ("scheme",),

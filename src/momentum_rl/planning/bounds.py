@@ -18,8 +18,8 @@ from momentum_rl.core.schedules import Mean
 from momentum_rl.errors import UserError
 from momentum_rl.mdp import FiniteMDP, resolvent, weighted_norm
 from momentum_rl.mdp.checks import check_shape
-from momentum_rl.mdp.methods import DIRECT
-from momentum_rl.mdp.regularised import certain_optimum
+from momentum_rl.mdp.solve.methods import DIRECT
+from momentum_rl.mdp.solve.regularised import certain_optimum
 from momentum_rl.planning.traces import Trace, WeightedNorms, cumulative, error_sums
 
 

@@ -18,7 +18,7 @@ from momentum_rl.plumbing.arguments import value_of
 
 if TYPE_CHECKING:
     from momentum_rl.mdp.model import FiniteMDP
-    from momentum_rl.mdp.solutions import Solution
+    from momentum_rl.mdp.solve.solution import Solution
 
 File = Annotated[Path, arg(metavar="FILE")]
 Number = Annotated[int | None, arg(metavar="N")]
@@ -98,7 +98,7 @@ class Solve(Read):
         import numpy as np
 
         from momentum_rl.mdp.files import npz_to_write, write_arrays
-        from momentum_rl.mdp.solutions import TOLERANCE, policy_value, rounding_floor
+        from momentum_rl.mdp.solve.solution import TOLERANCE, policy_value, rounding_floor
 
         if self.out is not None:
             npz_to_write(self.out)
@@ -177,7 +177,7 @@ class Solve(Read):
     def _solution(self, mdp: "FiniteMDP") -> "Solution":
         if self._by_method():
             # Without the schemes' compiled engine: a small problem then needs no JAX at all.
-            from momentum_rl.mdp.solutions import solution
+            from momentum_rl.mdp.solve.solution import solution
 
             return solution(mdp, method=self.method, tolerance=self.tolerance)
         from momentum_rl.planning import solve
@@ -210,7 +210,7 @@ class Solve(Read):
 
 def _bias(mdp: "FiniteMDP", tau: float) -> str:
     """Which optimum it is, and how far it may be from that of the MDP itself."""
-    from momentum_rl.mdp.regularised import entropy_bias
+    from momentum_rl.mdp.solve.regularised import entropy_bias
 
     return (
         f"q^τ_* has τ = {tau:g} times the policy's entropy in its reward: "

@@ -12,7 +12,7 @@ from momentum_rl.core.targets import Algorithm
 from momentum_rl.errors import UserError, check_count, check_seed, door
 from momentum_rl.mdp import FiniteMDP
 from momentum_rl.mdp.checks import require_batch
-from momentum_rl.mdp.regularised import certain_optimum
+from momentum_rl.mdp.solve.regularised import certain_optimum
 from momentum_rl.planning.losses import batch_losses
 from momentum_rl.planning.options import Options
 from momentum_rl.planning.runs import run

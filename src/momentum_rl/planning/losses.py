@@ -10,8 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from momentum_rl.mdp import FiniteMDP, policy_values, weighted_norm
-from momentum_rl.mdp.methods import DIRECT
-from momentum_rl.mdp.regularised import stochastic_policy_value
+from momentum_rl.mdp.solve.methods import DIRECT
+from momentum_rl.mdp.solve.regularised import stochastic_policy_value
 
 _SYSTEMS = 1 << 17  # entries of the linear systems in memory at a time, per thread
 

@@ -15,12 +15,12 @@ from momentum_rl.core.soft import soft_maximum
 from momentum_rl.core.targets import AVI
 from momentum_rl.errors import UserError, check_count, check_seed, door
 from momentum_rl.mdp import FiniteMDP
-from momentum_rl.mdp.certificates import Aim, check_tolerance, sweeps_needed
 from momentum_rl.mdp.checks import require_single
-from momentum_rl.mdp.methods import Method
 from momentum_rl.mdp.operators import DeviceMDP, masked, on_device, table_jit
-from momentum_rl.mdp.regularised import regularised_bracket
-from momentum_rl.mdp.solutions import TOLERANCE, Solution, rounding_floor, solution
+from momentum_rl.mdp.solve.certificates import Aim, check_tolerance, sweeps_needed
+from momentum_rl.mdp.solve.methods import Method
+from momentum_rl.mdp.solve.regularised import regularised_bracket
+from momentum_rl.mdp.solve.solution import TOLERANCE, Solution, rounding_floor, solution
 from momentum_rl.planning.engine import (
     Sampler,
     Scheme,
@@ -69,7 +69,7 @@ def solve(
       scheme: a name with options as in ``md-vi:lambda=0.01:tau=0.001``; options of
         `planning.options`; or an algorithm of your own. One with an entropy in its evaluation
         is certified against q^τ_*. With ``sampled``, ``iterations`` or ``beta`` alone it is avi.
-      method: without a scheme: auto, vi, mpi, pi or ipi; see `momentum_rl.mdp.methods`.
+      method: without a scheme: auto, vi, mpi, pi or ipi; see `momentum_rl.mdp.solve.methods`.
       sampled: sample successors instead of taking expectations over them.
       samples: how many per (s, a) and iteration, when sampled.
       iterations: at most this many (default: 10,000).

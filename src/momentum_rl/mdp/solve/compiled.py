@@ -8,7 +8,6 @@ import jax.numpy as jnp
 from jax import Array
 
 from momentum_rl.core.soft import Real
-from momentum_rl.mdp.certificates import Aim, Bracket, bracket, rounding
 from momentum_rl.mdp.operators import (
     DeviceMDP,
     best,
@@ -18,6 +17,7 @@ from momentum_rl.mdp.operators import (
     reward_size,
     table_jit,
 )
+from momentum_rl.mdp.solve.certificates import Aim, Bracket, bracket, rounding
 
 
 def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array) -> Bracket:
@@ -43,8 +43,8 @@ def improvements(
     """
 
     def carried(v: Array, q: Array, n: Real) -> Any:
-        found = optimal_bracket(mdp, v, q)
-        return v, q, found.bound > wanted.goal(found.floor, jnp), n
+        near = optimal_bracket(mdp, v, q)
+        return v, q, near.bound > wanted.goal(near.floor, jnp), n
 
     def unfinished(carry: Any) -> Array:
         _, _, short, n = carry
@@ -65,9 +65,9 @@ def improvements(
         return carried(v, backup(mdp, v), n + 1)
 
     v, q, _, n = jax.lax.while_loop(unfinished, improve, carried(v, backup(mdp, v), 0))
-    found = optimal_bracket(mdp, v, q)
-    q = q + found.shift
-    return v, q, greedy_index(mdp, q, v.shape[0]), found.bound, found.floor, n
+    shift, bound, floor = optimal_bracket(mdp, v, q)
+    q = q + shift
+    return v, q, greedy_index(mdp, q, v.shape[0]), bound, floor, n
 
 
 @table_jit
@@ -78,49 +78,23 @@ def policy_sweeps(
 
     The last w, and what it proves: z, its bound and its floor.
     """
-    own, successors, probabilities = (
+    rewards, successors, probabilities = (
         chosen(mdp, y, policy) for y in (x, mdp.successors, mdp.probabilities)
     )
     discount, size = mdp.discount[0, 0], reward_size(mdp._replace(rewards=x))
 
     def carried(w: Array, n: Real) -> Any:
         step = expected(successors[:, None], probabilities[:, None], w)[:, 0]
-        swept = own + discount * step
-        found = bracket(w, swept - w, size, discount, rounding(mdp), jnp)
-        return w, swept, found, n
+        swept = rewards + discount * step
+        return w, swept, bracket(w, swept - w, size, discount, rounding(mdp), jnp), n
 
     def unfinished(carry: Any) -> Array:
-        _, _, found, n = carry
-        return (found.bound > wanted.goal(found.floor, jnp)) & (n < most)
+        _, _, near, n = carry
+        return (near.bound > wanted.goal(near.floor, jnp)) & (n < most)
 
     def sweep(carry: Any) -> Any:
         return carried(carry[1], carry[3] + 1)
 
-    w, _, found, _ = jax.lax.while_loop(unfinished, sweep, carried(w, 0))
+    w, _, near, _ = jax.lax.while_loop(unfinished, sweep, carried(w, 0))
     z = x + discount * expected(mdp.successors, mdp.probabilities, w)
-    return w, z + found.shift, found.bound, found.floor
-
-
-@jax.jit
-def arrival_sweeps(
-    mdp: DeviceMDP, policy: Array, entering: Array, x: Array, goal: float, most: int
-) -> tuple[Array, Array]:
-    """Sweeps x ← entering + γ x P_π until one moves no more mass than the goal; x, the mass moved.
-
-    Not by adding up the series: a sweep forgets the rounding of those before it.
-    """
-    successors, probabilities = (
-        chosen(mdp, y, policy) for y in (mdp.successors, mdp.probabilities)
-    )
-
-    def sweep(carry: Any) -> Any:
-        x, _, n = carry
-        flows = mdp.discount[0, 0] * x[:, None] * probabilities
-        new = entering.at[successors.reshape(-1)].add(flows.reshape(-1))
-        return new, jnp.sum(jnp.abs(new - x)), n + 1
-
-    def unfinished(carry: Any) -> Array:
-        return (carry[1] > goal) & (carry[2] < most)
-
-    begin: Any = (x, jnp.inf, 0)
-    return jax.lax.while_loop(unfinished, sweep, begin)[:2]
+    return w, z + near.shift, near.bound, near.floor

@@ -4,7 +4,7 @@
     mpi   modified policy iteration: a few sweeps of the greedy policy between two improvements
     pi    policy iteration, every policy evaluated as exactly as float64 allows
     ipi   inexact policy iteration: a few sweeps of value iteration, then the greedy policy is
-          evaluated by a Krylov method (see `evaluation`) as far as it helps
+          evaluated by a Krylov method (see `linear`) as far as it helps
     auto  policy iteration on small problems; else modified policy iteration, and ipi as soon as
           the bounds show that it would take much longer, or if policies are cheap to evaluate
 
@@ -17,9 +17,9 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from momentum_rl.mdp.certificates import NEAR, Aim, bracket, rounding, sweeps_needed
-from momentum_rl.mdp.evaluation import close_by, distances, evaluate
 from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.certificates import NEAR, Aim, bracket, rounding, sweeps_needed
+from momentum_rl.mdp.solve.linear import band, banded, distances, evaluate
 
 Method = Literal["auto", "vi", "mpi", "pi", "ipi"]
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
@@ -48,7 +48,7 @@ class State(NamedTuple):
     """A proven bound on ‖q − q*‖∞."""
     floor: float
     """No bound of this problem is below this in float64."""
-    made: int
+    improvements: int
     """The number of improvements made."""
 
 
@@ -82,7 +82,7 @@ def optimal(mdp: FiniteMDP, wanted: Aim, method: Method = "auto") -> Found:
         "ipi": _inexact,
     }
     steps[method](run)
-    return run.found(method)
+    return run.best_found(method)
 
 
 class _Run:
@@ -99,8 +99,8 @@ class _Run:
     def to(self, v: Any, many: int, partial: int = 0) -> State:
         """Sweeps from v; keeps the best state and counts."""
         state = self.sweep(v, self.wanted, many, partial)
-        self.improvements += state.made
-        self.sweeps += state.made + 1
+        self.improvements += state.improvements
+        self.sweeps += state.improvements + 1
         self.was_near = self.best is not None and self.best.bound <= NEAR * state.floor
         if self.best is None or state.bound < self.best.bound:
             self.best = state
@@ -118,7 +118,7 @@ class _Run:
         reached = self.best.bound <= self.goal(state)
         return reached or self.was_near or self.improvements >= self.most
 
-    def found(self, method: str, why: str = "") -> Found:
+    def best_found(self, method: str, why: str = "") -> Found:
         assert self.best is not None
         return Found(self.best, method, why, self.sweeps, self.evaluations)
 
@@ -189,7 +189,7 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
         span = 2 * (1 - discount) * state.bound / max(discount, 1e-3)
         least = (1 - discount) * run.goal(state) / 8
         run.evaluations += 1
-        policy = actions_of(mdp, np.asarray(state.index))
+        policy = _actions(mdp, state)
         v = evaluate(mdp, policy, v, max(1e-3 * span, least)).v
     return False
 
@@ -197,12 +197,20 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
 def _by_bands(run: _Run, state: State) -> bool:
     """A few steps of policy iteration, each of which costs a few sweeps; False if that won't do."""
     for _ in range(_BANDS):
+        policy = _actions(run.mdp, state)
+        direct = banded(run.mdp, policy, run.mdp.chosen(run.mdp.rewards, policy))
+        if direct is None:
+            return False
         run.evaluations += 1
-        policy = actions_of(run.mdp, np.asarray(state.index))
-        state = run.to(evaluate(run.mdp, policy, state.v, 0.0).v, 0)
+        state = run.to(direct.v, 0)
         if run.ended(state):
             return True
     return False
+
+
+def _actions(mdp: FiniteMDP, state: State) -> np.ndarray:
+    """The greedy policy of a state, [S]."""
+    return actions_of(mdp, np.asarray(state.index))
 
 
 def _absent(mdp: FiniteMDP) -> np.ndarray | float:
@@ -215,27 +223,27 @@ def _auto(run: _Run) -> Found:
     mdp = run.mdp
     if mdp.states <= min(HOWARD, DIRECT):
         _howard(run)
-        return run.found("pi", f"{mdp.states} states")
+        return run.best_found("pi", f"{mdp.states} states")
     first = run.to(np.zeros(mdp.states), _LOOKS, _PARTIAL)
     if run.ended(first):
-        return run.found("mpi", f"done in {first.made} improvements")
-    if close_by(mdp) and (_by_bands(run, first) or _inexact(run, first)):
-        return run.found("ipi", "states lead to states close by")
+        return run.best_found("mpi", f"done in {first.improvements} improvements")
+    if band(mdp, _actions(mdp, first)) and (_by_bands(run, first) or _inexact(run, first)):
+        return run.best_found("ipi", "states lead to states close by")
     many = _LOOKS
     while True:
         state = run.to(first.v, many, _PARTIAL)
         left = _improvements_left(first.bound, state.bound, many, run.goal(state))
-        why = _pace(first.bound, state.bound, state.made)
+        why = _pace(first.bound, state.bound, state.improvements)
         if run.ended(state):
-            return run.found("mpi", why)
+            return run.best_found("mpi", why)
         if left > _WORTH:
             break
         first, many = state, 2 * many
     if _inexact(run, state):
-        return run.found("ipi", why)
+        return run.best_found("ipi", why)
     assert run.best is not None
     _value_iteration(run, _PARTIAL, run.best.v, many)
-    return run.found("mpi", f"{why}, and evaluations did not help")
+    return run.best_found("mpi", f"{why}, and evaluations did not help")
 
 
 def _pace(before: float, now: float, made: int) -> str:
@@ -263,34 +271,34 @@ def sweeper(mdp: FiniteMDP) -> Sweep:
     import jax
 
     from momentum_rl.mdp.operators import pairwise
-    from momentum_rl.mdp.sweeps import improvements
+    from momentum_rl.mdp.solve.compiled import improvements
 
     with jax.enable_x64(True):
         device = pairwise(mdp)
 
     def sweep(v: Any, wanted: Aim, many: int, partial: int) -> State:
         with jax.enable_x64(True):
-            v, q, index, bound, floor, made = improvements(
+            v, q, index, bound, floor, count = improvements(
                 device, v, wanted, many, partial_sweeps=partial
             )
-            return State(v, q, index, float(bound), float(floor), int(made))
+            return State(v, q, index, float(bound), float(floor), int(count))
 
     return sweep
 
 
 def numpy_sweeps(mdp: FiniteMDP, v: np.ndarray, wanted: Aim, many: int, partial: int = 0) -> State:
-    """The same as `sweeps.improvements`, without compilation."""
+    """The same as `compiled.improvements`, without compilation."""
     size, discount = largest_reward(mdp), float(mdp.discount)
-    made, v = 0, np.asarray(v, np.float64)
+    count, v = 0, np.asarray(v, np.float64)
     while True:
         q = backed_up(mdp, v)
         top = mdp.best(q)
-        found = bracket(v, top - v, size, discount, rounding(mdp))
-        if made >= many or found.bound <= wanted.goal(found.floor):
-            q = q + found.shift
+        shift, bound, floor = bracket(v, top - v, size, discount, rounding(mdp))
+        if count >= many or bound <= wanted.goal(floor):
+            q = q + shift
             index = mdp.index(mdp.greedy(q))
-            return State(v, q, index, float(found.bound), float(found.floor), made)
-        v, made = top, made + 1
+            return State(v, q, index, float(bound), float(floor), count)
+        v, count = top, count + 1
         if partial:
             policy = mdp.greedy(q)
             rewards, successors, probabilities = (

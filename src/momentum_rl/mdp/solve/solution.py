@@ -5,10 +5,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from momentum_rl.errors import UserError, door
-from momentum_rl.mdp.certificates import Aim, bracket, check_tolerance, rounding
 from momentum_rl.mdp.checks import require_single
-from momentum_rl.mdp.methods import Method, actions_of, largest_reward, optimal
 from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.certificates import Aim, bracket, check_tolerance, rounding
+from momentum_rl.mdp.solve.methods import Method, actions_of, largest_reward, optimal
 
 TOLERANCE = 1e-6  # of a solution, by default
 
@@ -158,11 +158,11 @@ class PolicyValue(NamedTuple):
 @door
 def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
     """Evaluate a solution's policy; ‖q* − q_π‖ ≤ ‖q* − q‖ + ‖q − q_π‖ bounds its loss."""
-    from momentum_rl.mdp.exact import bounded_policy_value
+    from momentum_rl.mdp.solve.exact import bounded_policy_value
 
     tolerance = 1e-10 if solution.tolerance is None else max(1e-10, solution.tolerance / 10)
     if solution.policy.ndim == 2:
-        from momentum_rl.mdp.regularised import stochastic_policy_value
+        from momentum_rl.mdp.solve.regularised import stochastic_policy_value
 
         _, q, bound = stochastic_policy_value(mdp, solution.policy, solution.tau, tolerance)
         q = q[mdp.owners(), mdp.choices] if mdp.ragged else q

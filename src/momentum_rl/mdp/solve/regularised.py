@@ -16,13 +16,20 @@ from jax import Array
 
 from momentum_rl.core.soft import Real, soft_maximum, soft_policy
 from momentum_rl.errors import check_not_negative
-from momentum_rl.mdp.certificates import Aim, Bracket, aim, bracket, rounding, sweeps_needed
-from momentum_rl.mdp.exact import Optimum, bounded_policy_value, optimum, require_converged
-from momentum_rl.mdp.expectation import expectation
-from momentum_rl.mdp.methods import DIRECT, largest_reward
+from momentum_rl.mdp.arrays import expectation
 from momentum_rl.mdp.model import FiniteMDP, leaves, unchecked
 from momentum_rl.mdp.operators import DeviceMDP, on_device, reward_size, table_jit
-from momentum_rl.mdp.sweeps import backup, optimal_bracket
+from momentum_rl.mdp.solve.certificates import (
+    Aim,
+    Bracket,
+    aim,
+    bracket,
+    rounding,
+    sweeps_needed,
+)
+from momentum_rl.mdp.solve.compiled import backup, optimal_bracket
+from momentum_rl.mdp.solve.exact import Optimum, bounded_policy_value, optimum, require_converged
+from momentum_rl.mdp.solve.methods import DIRECT, largest_reward
 
 _SWEEPS = 1_000  # of value iteration between two looks at whether it is worth going on
 _NEWTON = 200  # evaluations of small problems: they converge quadratically

@@ -10,22 +10,30 @@ it, or it is *said* that it is not: :func:`optimum` by ``converged``, the others
 arrays, by :class:`momentum_rl.errors.ToleranceMissed`.
 """
 
-from collections.abc import Iterator
+import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from momentum_rl.errors import ToleranceMissed, UserError, door
-from momentum_rl.mdp.certificates import NEAR, Aim, aim, bracket, require, rounding, sweeps_needed
 from momentum_rl.mdp.checks import check_shape, floats, numbers, require_single
-from momentum_rl.mdp.evaluation import evaluate
-from momentum_rl.mdp.methods import DIRECT, Method, actions_of, optimal
 from momentum_rl.mdp.model import FiniteMDP
-from momentum_rl.mdp.sparse import solver
+from momentum_rl.mdp.solve.certificates import (
+    NEAR,
+    Aim,
+    aim,
+    bracket,
+    require,
+    rounding,
+    sweeps_needed,
+)
+from momentum_rl.mdp.solve.linear import evaluate, solver
+from momentum_rl.mdp.solve.methods import DIRECT, Method, actions_of, optimal
 
 _SYSTEMS = 1 << 17  # entries of the linear systems that are solved in one call
 _SWEEPS = 1_000  # sweeps of one policy before a problem counts as slowly mixing
 _PATIENCE = 1_000_000  # sweeps in total: γ = 0.9999 takes at most 400,000
+_LOOKS = 20  # sweeps of an occupancy between two looks at what is proven
 
 
 class Optimum(NamedTuple):
@@ -64,14 +72,14 @@ def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: Method = 
     if mdp.batch is not None:
         each = [optimum(member, tolerance=tolerance, method=method) for member in mdp]
         return Optimum(*(np.stack(column) for column in zip(*each)))
-    found = optimal(mdp, wanted, method)
-    bound = np.asarray(found.state.bound)
+    best = optimal(mdp, wanted, method)
+    bound = np.asarray(best.state.bound)
     return Optimum(
-        q=np.asarray(found.state.q),
-        policy=actions_of(mdp, np.asarray(found.state.index)).astype(np.int32),
+        q=np.asarray(best.state.q),
+        policy=actions_of(mdp, np.asarray(best.state.index)).astype(np.int32),
         bound=bound,
-        converged=bound <= wanted.promise(found.state.floor),
-        method=found.method,
+        converged=bound <= wanted.promise(best.state.floor),
+        method=best.method,
     )
 
 
@@ -97,8 +105,11 @@ def policy_values(mdp: FiniteMDP, policies: Any, *, tolerance: float | None = No
     Each distinct policy is evaluated once. The result is within ``tolerance`` in the sup norm, or
     `ToleranceMissed` is raised; by default as near as float64 can prove, and 1e-10 is near enough.
     """
-    wanted = aim(tolerance, 1e-10)
-    q, bound, floor = _policy_values(mdp, checked_policies(mdp, policies), wanted)
+    policies = checked_policies(mdp, policies)
+    distinct, place = np.unique(np.atleast_2d(policies), axis=0, return_inverse=True)
+    rewards = np.broadcast_to(mdp.rewards, (len(distinct), *mdp.rewards.shape))
+    wanted, place = aim(tolerance, 1e-10), place.reshape(policies.shape[:-1])
+    q, bound, floor = (x[place] for x in _resolvents(mdp, distinct, rewards, wanted))
     require(bound <= wanted.promise(floor, np), wanted, bound, floor, q)
     return q
 
@@ -111,26 +122,10 @@ def bounded_policy_value(
     ``guess`` [S] is where sweeps start from: of a policy that is nearly optimal, nearly v*.
     """
     policy, wanted = checked_policies(mdp, policy, 1), aim(tolerance, 0.0)
-    found: Any = (
-        _policy_values(mdp, policy, wanted)
-        if mdp.states <= DIRECT
-        else _large_resolvent(mdp, policy, mdp.rewards, wanted, guess)
-    )
-    return found[0], float(found[1])
-
-
-def _policy_values(
-    mdp: FiniteMDP, policies: np.ndarray, wanted: Aim
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """q_π of one policy or of several, their bounds and floors."""
-    if policies.ndim == 1:
-        q, bound, floor = _policy_values(mdp, policies[None], wanted)
-        return q[0], bound[0], floor[0]
-    distinct, inverse = np.unique(policies, axis=0, return_inverse=True)
-    rewards = np.broadcast_to(mdp.rewards, (len(distinct), *mdp.rewards.shape))
-    place = inverse.reshape(-1)
-    q, bound, floor = _resolvents(mdp, distinct, rewards, wanted)
-    return q[place], bound[place], floor[place]
+    if mdp.states > DIRECT:
+        return _large_resolvent(mdp, policy, mdp.rewards, wanted, guess)[:2]
+    q, bound, _ = _resolvents(mdp, policy[None], mdp.rewards[None], wanted)
+    return q[0], float(bound[0])
 
 
 @door
@@ -164,26 +159,21 @@ def _resolvents(
             z[i], bound[i], floor[i] = _large_resolvent(mdp, policies[i], x[i], wanted)
         return z, bound, floor
     kernel, identity = mdp.discount * mdp.dense(), np.eye(mdp.states)
-    rows, place = kernel.reshape(-1, mdp.states), _rows_of(mdp, policies)
+    rows, place = kernel.reshape(-1, mdp.states), mdp.index(policies)
+    if not mdp.ragged:  # an action is a row of its state's
+        place = np.arange(mdp.states) * mdp.actions + place.astype(np.int64)
     step = max(1, _SYSTEMS // mdp.states**2)
     for begin in range(0, len(policies), step):
         some = slice(begin, begin + step)
         flat = x[some].reshape(-1, len(rows))
-        own = np.take_along_axis(flat, place[some], 1)
-        w = np.linalg.solve(identity - rows[place[some]], own[..., None])[..., 0]
+        earned = np.take_along_axis(flat, place[some], 1)
+        w = np.linalg.solve(identity - rows[place[some]], earned[..., None])[..., 0]
         backed_up = flat + (rows @ w[..., None])[..., 0]  # one product per policy
         d = np.take_along_axis(backed_up, place[some], 1) - w
         size = np.where(np.isneginf(flat), 0.0, np.abs(flat)).max(1)
-        found = bracket(w, d, size, float(mdp.discount), rounding(mdp), np)
-        z[some] = (backed_up + found.shift[:, None]).reshape(x[some].shape)
-        bound[some], floor[some] = found.bound, found.floor
+        shift, bound[some], floor[some] = bracket(w, d, size, float(mdp.discount), rounding(mdp))
+        z[some] = (backed_up + shift[:, None]).reshape(x[some].shape)
     return z, bound, floor
-
-
-def _rows_of(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
-    """Which rows of the flattened tables policies [N, S] follow."""
-    index = mdp.index(policies)
-    return index if mdp.ragged else np.arange(mdp.states) * mdp.actions + index.astype(np.int64)
 
 
 def _large_resolvent(
@@ -193,28 +183,26 @@ def _large_resolvent(
     import jax
 
     from momentum_rl.mdp.operators import pairwise
-    from momentum_rl.mdp.sweeps import policy_sweeps
+    from momentum_rl.mdp.solve.compiled import policy_sweeps
 
-    made, most, tried = 0, float(_PATIENCE), False
     w: Any = np.zeros(mdp.states) if guess is None else guess
-    index, kept = mdp.index(policy), None
-    while True:
+    most, index, best = float(_PATIENCE), mdp.index(policy), (w, np.inf, 0.0)
+    for count in itertools.count(1):
         with jax.enable_x64(True):  # on a CPU, putting the model there copies nothing
-            w, *found = policy_sweeps(pairwise(mdp), index, x, w, wanted, _SWEEPS)
-        bound, floor = float(found[1]), float(found[2])
-        was_near = kept is not None and kept[1] <= NEAR * floor
-        goal = float(wanted.goal(floor, np))
-        made += _SWEEPS
-        most = min(most, made + 4 * sweeps_needed(bound, goal, float(mdp.discount)))
-        if kept is None or bound < kept[1]:
-            kept = (found[0], bound, floor)
-        if kept[1] <= goal or was_near or made >= most:
-            return np.asarray(kept[0]), kept[1], kept[2]
-        if not tried:
-            tried = True
-            own, solve = mdp.chosen(x, policy), solver(mdp, policy)
+            w, z, *proven = policy_sweeps(pairwise(mdp), index, x, w, wanted, _SWEEPS)
+        bound, floor = map(float, proven)
+        was_near, goal = best[1] <= NEAR * floor, float(wanted.goal(floor, np))
+        at_most = 4 * sweeps_needed(bound, goal, float(mdp.discount))
+        most = min(most, count * _SWEEPS + at_most)
+        if bound < best[1]:
+            best = z, bound, floor
+        if best[1] <= goal or was_near or count * _SWEEPS >= most:
+            break
+        if count == 1:
+            earned, solve = mdp.chosen(x, policy), solver(mdp, policy)
             least = (1 - float(mdp.discount)) * goal / 8
-            w = evaluate(mdp, policy, w, least, own).v if solve is None else solve(own)
+            w = evaluate(mdp, policy, w, least, earned).v if solve is None else solve(earned)
+    return np.asarray(best[0]), best[1], best[2]
 
 
 def checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:
@@ -264,18 +252,19 @@ def occupancy(
     most = int(np.max(np.bincount(mdp.successors[mdp.probabilities > 0])))  # terms of one sum
     # ‖(I − γ P_πᵀ)⁻¹‖₁ = 1/(1 − γ), and d has that factor taken out: the residual is the error.
     floor = ((most + 6) * 2.0**-52 + 2 * mdp.missed) / (1 - discount)
-
-    def bound(x: np.ndarray) -> float:
-        residual = entering + discount * _pushed(mdp, x, *following) - x
-        return float(np.abs(residual).sum()) + floor
-
     goal, arrived, proven = float(wanted.goal(floor, np)), np.zeros(mdp.states), np.inf
-    for x in _arrivals(mdp, policy, entering, max((goal - floor) / 2, floor / 100)):
-        now = bound(x)
-        if now < proven:
-            arrived, proven = x, now
-        if proven <= goal:
-            break
+    x = _arrivals(mdp, policy, entering)
+    for count in range(_PATIENCE):
+        # Not by adding up the series: a sweep forgets the rounding of those before it.
+        swept = entering + discount * _pushed(mdp, x, *following)
+        if count % _LOOKS == 0:
+            bound = float(np.abs(swept - x).sum()) + floor
+            if bound >= proven:  # a sweep brings it nearer, up to rounding
+                break
+            arrived, proven = x, bound
+            if proven <= goal:
+                break
+        x = swept
     result = mu.copy()
     result[index if mdp.ragged else (np.arange(mdp.states), index)] += arrived
     result *= 1 - discount
@@ -289,30 +278,13 @@ def _pushed(mdp: FiniteMDP, mass: np.ndarray, successors: Any, probabilities: An
     return np.bincount(successors.reshape(-1), flows, minlength=mdp.states)
 
 
-def _arrivals(
-    mdp: FiniteMDP, policy: np.ndarray, entering: np.ndarray, goal: float
-) -> Iterator[np.ndarray]:
-    """Candidates for x = entering + γ x P_π, [S]: by a linear system, by ever more sweeps."""
-    discount, x = float(mdp.discount), entering
+def _arrivals(mdp: FiniteMDP, policy: np.ndarray, entering: np.ndarray) -> np.ndarray:
+    """x = entering + γ x P_π, [S], by a linear system; ``entering`` where that is too costly."""
     if mdp.states <= DIRECT:
-        system = np.eye(mdp.states) - discount * mdp.chosen(mdp.dense(), policy).T
-        x = np.linalg.solve(system, entering)
-        yield x
-    import jax
-
-    from momentum_rl.mdp.operators import pairwise
-    from momentum_rl.mdp.sweeps import arrival_sweeps
-
-    with jax.enable_x64(True):
-        device, index = pairwise(mdp), mdp.index(policy)
-        for made in range(0, _PATIENCE, _SWEEPS):
-            x, residual = arrival_sweeps(device, index, entering, x, goal, _SWEEPS)
-            yield np.asarray(x)
-            if residual <= goal:
-                return
-            if made == 0 and (solve := solver(mdp, policy)) is not None:
-                x = solve(entering, "T")
-                yield x
+        system = np.eye(mdp.states) - float(mdp.discount) * mdp.chosen(mdp.dense(), policy).T
+        return np.linalg.solve(system, entering)
+    solve = solver(mdp, policy)
+    return entering if solve is None else solve(entering, "T")
 
 
 @door

@@ -1,0 +1,265 @@
+"""v_π where sweeps are slow: linear systems I − γ P_π, eliminated or by a Krylov method.
+
+A sweep spreads values by one step, so that sweeps take forever where mixing is slow. There are
+three ways to solve the system at once:
+
+    banded     where states lead to states with numbers close to their own (inventories, queues)
+               the matrix is a band, and elimination takes as long as a few sweeps
+    factored   grids, corridors, blocks: factors in an order that keeps them sparse, unless they
+               fill in, as they do for random successors, which mix fast
+    evaluate   a Krylov method, preconditioned in the order of values: from a state, a good policy
+               mostly leads to better ones, so that, sorted by value, the matrix is nearly
+               triangular. Elimination in that order is what sweeps from the goal outwards would
+               do, and hardly fills in; an incomplete factor of it, whose size is bounded
+               beforehand, leaves BiCGSTAB one to five steps where the problem has a direction
+               (mazes). Where it has none it mixes, and needs few steps without any factor.
+"""
+
+from collections.abc import Callable
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
+from momentum_rl.mdp.model import FiniteMDP
+
+_FILL = 1 << 28  # entries that the factors of one system may need at most, by the estimate
+_HUB = 32  # a state with more neighbours counts as a full row, not towards the bandwidth
+_BAND = 10.0  # a band has at most this many times the entries of the matrix
+_WORK = 200.0  # multiplications of an elimination for each entry of the matrix
+_DROP = 1e-4  # entries of the incomplete factor below this share of their column are dropped
+_INCOMPLETE = 10.0  # it has at most this many times the entries of the matrix
+_DOWNHILL = 0.6  # least share of the probability leaving a state that leads to better ones
+_STEPS = 60  # of BiCGSTAB, of one correction
+_CORRECTIONS = 6
+
+Solver = Callable[..., np.ndarray]
+
+
+def system(
+    mdp: FiniteMDP,
+    policy: np.ndarray,
+    order: np.ndarray | None = None,
+    discount: float | None = None,
+) -> Any:
+    """I − γ P_π with states in this order, a sparse matrix [S, S] in CSC."""
+    import scipy.sparse as sparse
+
+    states, slots = mdp.states, mdp.branching + 1
+    gamma = float(mdp.discount) if discount is None else discount
+    order = np.arange(states, dtype=np.int32) if order is None else order
+    rank = np.empty(states, np.int32)
+    rank[order] = np.arange(states, dtype=np.int32)
+    columns, entries = np.empty((states, slots), np.int32), np.empty((states, slots))
+    columns[:, 0], entries[:, 0] = np.arange(states), 1.0
+    columns[:, 1:] = rank[mdp.chosen(mdp.successors, policy)[order]]
+    entries[:, 1:] = -gamma * mdp.chosen(mdp.probabilities, policy)[order]
+    starts = np.arange(states + 1, dtype=np.int64) * slots
+    matrix: Any = sparse.csr_array((entries.ravel(), columns.ravel(), starts), (states, states))
+    matrix.sum_duplicates()
+    return matrix.tocsc()
+
+
+def factored(matrix: Any, **options: Any) -> Solver:
+    """``solve(b, trans="N")`` for the matrix, or its transpose ("T").
+
+    One step of refinement leaves a residual of a few units in the last place.
+    """
+    import scipy.sparse.linalg as linalg
+
+    factor: Any = linalg.splu(matrix, permc_spec="MMD_AT_PLUS_A", **options)
+
+    def solve(b: np.ndarray, trans: Literal["N", "T"] = "N") -> np.ndarray:
+        x = factor.solve(b, trans)
+        used = matrix if trans == "N" else matrix.T
+        return np.asarray(x + factor.solve(b - used @ x, trans))
+
+    return solve
+
+
+def solver(mdp: FiniteMDP, policy: np.ndarray) -> Solver | None:
+    """I − γ P_π, `factored`; None if that is too costly.
+
+    The matrix is diagonally dominant, so it is factored without pivoting.
+    """
+    matrix = system(mdp, policy)
+    if fill(matrix) > _FILL:
+        return None
+    try:
+        return factored(matrix, diag_pivot_thresh=0.0, options={"SymmetricMode": True})
+    except (RuntimeError, MemoryError):  # singular in float64 (γ next to 1), or too large
+        return None
+
+
+def fill(matrix: Any) -> int:
+    """How many entries the factors have at most, in the order of Cuthill and McKee.
+
+    Elimination fills a row from its first entry on. Minimum degree, which is used, does better;
+    what counts is that a system without a good order is recognised before it is factored.
+    """
+    from scipy.sparse.csgraph import reverse_cuthill_mckee
+
+    pattern = matrix.tocsr()
+    pattern = pattern + pattern.T
+    hubs = np.diff(pattern.indptr) > _HUB
+    rest = pattern[~hubs][:, ~hubs].tocsr()
+    order = reverse_cuthill_mckee(rest, symmetric_mode=True)
+    place = np.empty(len(order), np.int64)
+    place[order] = np.arange(len(order))
+    entries = rest.tocoo()
+    row, column = place[entries.row], place[entries.col]
+    first = np.arange(len(order))
+    np.minimum.at(first, row, column)
+    width = int((np.arange(len(order)) - first).sum()) + len(order)
+    return 2 * (width + int(hubs.sum()) * matrix.shape[0])
+
+
+class Evaluation(NamedTuple):
+    """An approximate v_π."""
+
+    v: np.ndarray
+    """The values, [S]."""
+    residual: float
+    """max |r_π + γ P_π v − v|, as computed."""
+
+
+def evaluate(
+    mdp: FiniteMDP,
+    policy: np.ndarray,
+    v: Any,
+    goal: float,
+    rewards: np.ndarray | None = None,
+    ranking: np.ndarray | None = None,
+) -> Evaluation:
+    """v_π from a guess v, until its residual is at most the goal, or no further.
+
+    ``rewards`` [S] are the policy's by default. ``ranking`` says which states come first (the
+    lowest); by default those with the highest v.
+    """
+    import scipy.sparse.linalg as linalg
+
+    v = np.asarray(v)
+    rewards = mdp.chosen(mdp.rewards, policy) if rewards is None else rewards
+    direct = banded(mdp, policy, rewards)
+    if direct is not None:
+        return direct
+    order = np.argsort(-v if ranking is None else ranking, kind="stable")
+    matrix = system(mdp, policy, order)
+    rewards, x = rewards[order], v[order]
+    residual = rewards - matrix @ x
+    best, least = x, float(np.abs(residual).max())
+    if least > goal:
+        factor = _preconditioner(matrix)
+        for _ in range(_CORRECTIONS):
+            # The residual's own scale: a tolerance relative to it loses no digit to v's.
+            step, _ = linalg.bicgstab(
+                matrix, residual, rtol=1e-8, atol=0.1 * goal, maxiter=_STEPS, M=factor
+            )
+            x = x + step
+            residual = rewards - matrix @ x
+            now = float(np.abs(residual).max())
+            if not now < 0.5 * least:
+                break
+            best, least = x, now
+            if least <= goal:
+                break
+    result = np.empty(mdp.states)
+    result[order] = best
+    return Evaluation(result, least)
+
+
+def band(mdp: FiniteMDP, policy: np.ndarray) -> tuple[int, int] | None:
+    """How many diagonals P_π has below and above; None if they are too many to eliminate."""
+    p = mdp.chosen(mdp.probabilities, policy)
+    away = mdp.chosen(mdp.successors, policy) - np.arange(mdp.states)[:, None]
+    away = np.where(p > 0, away, 0)
+    below, above = max(-int(away.min()), 0), max(int(away.max()), 0)
+    rows, entries = 2 * below + above + 1, mdp.branching + 1
+    narrow = rows <= _BAND * entries and below * (below + above) <= _WORK * entries
+    return (below, above) if narrow else None
+
+
+def banded(mdp: FiniteMDP, policy: np.ndarray, rewards: np.ndarray) -> Evaluation | None:
+    """v_π by elimination of a band, if P_π has one; else None."""
+    from scipy.linalg import lapack
+
+    width = band(mdp, policy)
+    if width is None:
+        return None
+    below, above = width
+    states, discount = mdp.states, float(mdp.discount)
+    to, p = mdp.chosen(mdp.successors, policy), mdp.chosen(mdp.probabilities, policy)
+    numbers = np.arange(states, dtype=np.int64)[:, None]
+    away = np.where(p > 0, to - numbers, 0)
+    # LAPACK's layout by columns: entry (s, s') is in column s', row below + above + s − s'.
+    rows = 2 * below + above + 1
+    places = (numbers + away) * rows + (below + above - away)
+    matrix: np.ndarray = np.bincount(
+        places.ravel(), (-discount * p).ravel(), minlength=rows * states
+    )
+    matrix[below + above :: rows] += 1.0
+    columns = matrix.reshape(states, rows).T
+    factor, pivots, info = lapack.dgbtrf(columns, below, above, overwrite_ab=1)
+    if info != 0:  # singular in float64
+        return None
+    x = np.zeros(states)
+    for _ in range(2):  # the second removes the rounding of the first
+        residual = rewards - x + discount * (p * x[to]).sum(-1)
+        x = x + lapack.dgbtrs(factor, below, above, residual, pivots)[0]
+    residual = rewards - x + discount * (p * x[to]).sum(-1)
+    return Evaluation(x, float(np.abs(residual).max())) if np.isfinite(x).all() else None
+
+
+def _preconditioner(matrix: Any) -> Any:
+    """An incomplete factor as a preconditioner; None where the order shows no direction."""
+    import scipy.sparse.linalg as linalg
+
+    columns = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    leaving = matrix.indices != columns
+    mass = -matrix.data[leaving]
+    downhill = mass[(matrix.indices > columns)[leaving]].sum()
+    if not downhill >= _DOWNHILL * mass.sum():
+        return None
+    try:
+        factor = linalg.spilu(
+            matrix,
+            drop_tol=_DROP,
+            fill_factor=_INCOMPLETE,
+            permc_spec="NATURAL",
+            diag_pivot_thresh=0.0,
+        )
+    except (RuntimeError, MemoryError):  # singular in float64, or too large
+        return None
+    return linalg.LinearOperator(matrix.shape, factor.solve)
+
+
+def distances(mdp: FiniteMDP, goals: np.ndarray) -> np.ndarray:
+    """From every state, the least number of steps to the goals along actions' likeliest successors.
+
+    [S] integers; one more than the largest where no such steps lead to them.
+    """
+    import scipy.sparse as sparse
+    from scipy.sparse.csgraph import breadth_first_order
+
+    states = mdp.states
+    owners = mdp.owners() if mdp.ragged else np.repeat(np.arange(states), mdp.rewards.shape[1])
+    successors = mdp.successors.reshape(-1, mdp.branching)
+    elsewhere = successors != owners[:, None]
+    likely = np.where(elsewhere, mdp.probabilities.reshape(successors.shape), -1.0).argmax(1)
+    to = successors[np.arange(len(successors)), likely]
+    # Backwards, and from one more state that leads to all goals.
+    sources = np.concatenate([to, np.full(len(goals), states, to.dtype)])
+    targets = np.concatenate([owners, goals])
+    ones = np.ones(len(sources), np.int8)
+    graph: Any = sparse.csr_array((ones, (sources, targets)), shape=(states + 1, states + 1))
+    order, before = breadth_first_order(graph, states)
+    # How often one steps back to reach the root: twice as far each time.
+    level, back = np.zeros(states + 1, np.int32), np.full(states + 1, states)
+    back[order[1:]] = before[order[1:]]
+    level[order[1:]] = 1
+    while (back[order] != states).any():
+        level += level[back]
+        back = back[back]
+    steps = int(level.max())
+    result = np.full(states + 1, steps, np.int32)
+    result[order] = level[order] - 1
+    return result[:-1]
