@@ -106,9 +106,8 @@ from momentum_rl.agents import (NetworkSpec, make_learner, make_network, make_op
                          regression)
 from momentum_rl.replay import FrameReplay
 from momentum_rl.core.schedules import RateUpdates
-from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.spaces import ObservationSpace, Spaces, Transition
 from momentum_rl.training.host_loop import HostLearner
-from momentum_rl.transitions import Transition
 
 rounds = int(sys.argv[1])
 SPACES = Spaces(ObservationSpace((4, 84, 84), "uint8"), 6)

@@ -12,7 +12,7 @@ import pytest
 import momentum_rl
 
 SOURCE = Path(momentum_rl.__file__).parent
-GROUND = {"errors", "plumbing", "spaces", "transitions", "version"}
+GROUND = {"errors", "plumbing", "spaces", "version"}
 """What every layer may import."""
 STAIRS = {
     "core": set(),

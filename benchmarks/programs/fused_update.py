@@ -13,10 +13,9 @@ import numpy as np
 
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
-from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.spaces import ObservationSpace, Spaces, Transition
 from momentum_rl.training.build import configured_learner
 from momentum_rl.training.fused_loop import prepare_fused
-from momentum_rl.transitions import Transition
 
 prepare_fused(1)  # one thread, as the fused loop has it
 COUNT = 500

@@ -16,8 +16,7 @@ from momentum_rl.agents import compiled, make_learner, make_optimiser, options_o
 from momentum_rl.agents.networks import MLP, ActionValues
 from momentum_rl.core.schedules import Constant, Heuristic, Mean, RateUpdates
 from momentum_rl.errors import UserError
-from momentum_rl.spaces import ObservationSpace, Spaces
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import ObservationSpace, Spaces, Transition
 
 SPACE = ObservationSpace((3,), "float32")
 ACTIONS = 4

@@ -17,8 +17,7 @@ from momentum_rl.core.schedules import Constant
 from momentum_rl.core.targets import AVI, Algorithm
 from momentum_rl.core.values import Categorical
 from momentum_rl.errors import UserError
-from momentum_rl.spaces import ObservationSpace, Spaces
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import ObservationSpace, Spaces, Transition
 
 SPACE = ObservationSpace((3,), "float32")
 SPACES = Spaces(SPACE, 2)

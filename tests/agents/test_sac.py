@@ -16,8 +16,7 @@ from momentum_rl.agents.networks import NetworkSpec
 from momentum_rl.agents.sac import Gaussian
 from momentum_rl.core.schedules import Constant
 from momentum_rl.errors import UserError
-from momentum_rl.spaces import Box, ObservationSpace, Spaces
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import Box, ObservationSpace, Spaces, Transition
 
 SPACES = Spaces(ObservationSpace((3,), "float32"), Box((-2.0, 0.0), (2.0, 1.0), (2,)))
 SPEC = NetworkSpec("mlp", (5, 4))

@@ -18,8 +18,7 @@ from momentum_rl.agents.registry import names
 from momentum_rl.core.schedules import Mean
 from momentum_rl.mdp.operators import on_device
 from momentum_rl.planning.engine import Scheme, from_samples, iterate, start
-from momentum_rl.spaces import ObservationSpace, Spaces
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import ObservationSpace, Spaces, Transition
 
 STATES, ACTIONS, GAMMA, ITERATIONS = 30, 4, 0.9, 60
 CASES = [

@@ -16,7 +16,7 @@ import momentum_rl
 from momentum_rl.agents.learner import networks_of
 from momentum_rl.agents.method import targets_of
 from momentum_rl.core.targets import MOVI
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import Transition
 
 N, GAMMA, BETA = 32, 0.99, 0.75
 

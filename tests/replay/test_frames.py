@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from momentum_rl.errors import UserError
 from momentum_rl.replay import FrameReplay
 from momentum_rl.replay.frames import bytes_of, extra_frames
-from momentum_rl.spaces import ObservationSpace
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import ObservationSpace, Transition
 
 SPACE = ObservationSpace((4, 2, 3), "uint8")
 ATARI = ObservationSpace((4, 84, 84), "uint8")

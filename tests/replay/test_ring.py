@@ -9,8 +9,7 @@ from momentum_rl.errors import UserError
 from momentum_rl.replay import FrameReplay, UniformReplay
 from momentum_rl.replay.frames import bytes_of
 from momentum_rl.replay.ring import Damaged, Ring, slack_of
-from momentum_rl.spaces import ObservationSpace
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import ObservationSpace, Transition
 
 SPACE = ObservationSpace((4,), "float32")
 FRAMES = ObservationSpace((2, 3, 3), "uint8")

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 from momentum_rl.errors import UserError
 from momentum_rl.replay import FrameReplay, UniformReplay, device, uniform
 from momentum_rl.replay import frames as frames_of
-from momentum_rl.spaces import ActionFormat, ObservationSpace
-from momentum_rl.transitions import NStep, Transition
+from momentum_rl.spaces import ActionFormat, NStep, ObservationSpace, Transition
 
 
 def numbered(k, space):

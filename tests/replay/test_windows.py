@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from momentum_rl.errors import Damaged
 from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
-from momentum_rl.spaces import ObservationSpace
-from momentum_rl.transitions import NStep, Transition
+from momentum_rl.spaces import NStep, ObservationSpace, Transition
 from tests.replay.test_frames import SPACE as FRAMES
 from tests.replay.test_frames import Player
 

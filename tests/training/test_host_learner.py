@@ -5,10 +5,9 @@ import optax
 from momentum_rl.agents import make_learner, make_optimiser, options_of, regression
 from momentum_rl.agents.networks import MLP, ActionValues
 from momentum_rl.core.schedules import RateUpdates
-from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.spaces import ObservationSpace, Spaces, Transition
 from momentum_rl.training.draws import INITIALISATION, key_of
 from momentum_rl.training.host_loop import HostLearner
-from momentum_rl.transitions import Transition
 
 SPACE = ObservationSpace((4,), "float32")
 

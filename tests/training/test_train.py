@@ -17,10 +17,9 @@ from momentum_rl.errors import UserError
 from momentum_rl.replay import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status
-from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.spaces import NStep, ObservationSpace, Spaces
 from momentum_rl.training.evaluation import evaluate
 from momentum_rl.training.train import train
-from momentum_rl.transitions import NStep
 from tests.training.diagnostics import MODES, OneState, Scripted, scripted, vector
 
 SHORT = {

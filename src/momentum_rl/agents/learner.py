@@ -25,8 +25,7 @@ from momentum_rl.core.schedules import Schedule
 from momentum_rl.core.soft import Real
 from momentum_rl.core.values import NUMBER
 from momentum_rl.errors import UserError
-from momentum_rl.spaces import Spaces
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import Spaces, Transition
 
 Params = Any
 

@@ -21,8 +21,7 @@ from momentum_rl.agents.networks import NetworkSpec, make_network
 from momentum_rl.core.targets import Algorithm
 from momentum_rl.core.values import Categorical, ValueKind
 from momentum_rl.errors import UserError
-from momentum_rl.spaces import Spaces
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import Spaces, Transition
 
 Apply = Callable[..., Any]  # a network with its parameters: inputs to outputs, an array or a tree
 Loss = Literal["huber", "squared"]

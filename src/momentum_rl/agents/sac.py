@@ -45,8 +45,7 @@ from momentum_rl.agents.method import (
 from momentum_rl.agents.networks import MLP, NetworkSpec, check_weights, encode, glorot
 from momentum_rl.core.soft import Real
 from momentum_rl.errors import UserError
-from momentum_rl.spaces import Box, ObservationSpace, Spaces
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import Box, ObservationSpace, Spaces, Transition
 
 
 class Gaussian(NamedTuple):

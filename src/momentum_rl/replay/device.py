@@ -13,8 +13,7 @@ import jax.numpy as jnp
 from jax import Array
 
 from momentum_rl.replay.windows import Windows, begun, longer
-from momentum_rl.spaces import NUMBERED, ActionFormat, ObservationSpace
-from momentum_rl.transitions import ONE_STEP, NStep, Transition
+from momentum_rl.spaces import NUMBERED, ONE_STEP, ActionFormat, NStep, ObservationSpace, Transition
 
 
 def bytes_per_transition(space: ObservationSpace, action: ActionFormat = NUMBERED) -> int:

@@ -5,7 +5,7 @@ from typing import Any, Protocol, TypeGuard
 
 import numpy as np
 
-from momentum_rl.transitions import Transition
+from momentum_rl.spaces import Transition
 
 
 class Replay(Protocol):

@@ -9,8 +9,7 @@ import numpy as np
 from momentum_rl.errors import Damaged
 from momentum_rl.replay.ring import Ring, bytes_per_record, require_space
 from momentum_rl.replay.windows import windows_of
-from momentum_rl.spaces import NUMBERED, ActionFormat, ObservationSpace
-from momentum_rl.transitions import ONE_STEP, NStep, Transition
+from momentum_rl.spaces import NUMBERED, ONE_STEP, ActionFormat, NStep, ObservationSpace, Transition
 
 FILE = "transitions.bin"
 

@@ -16,7 +16,7 @@ from typing import Any, Generic, NamedTuple
 import numpy as np
 
 from momentum_rl.core.arrays import AnyArray
-from momentum_rl.transitions import NStep
+from momentum_rl.spaces import NStep
 
 
 class Windows(NamedTuple, Generic[AnyArray]):

@@ -20,7 +20,7 @@ from momentum_rl.core.schedules import Epsilon, Schedule
 from momentum_rl.errors import UserError, check_fields, check_fraction, check_positive, of_type
 from momentum_rl.plumbing.reading import checked, of_format
 from momentum_rl.runs.presets import chosen_fields, preset_options
-from momentum_rl.transitions import ONE_STEP, NStep
+from momentum_rl.spaces import ONE_STEP, NStep
 
 FORMAT = 3
 

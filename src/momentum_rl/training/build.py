@@ -34,13 +34,12 @@ from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, unifo
 from momentum_rl.replay.interface import Replay, can_be_checkpointed
 from momentum_rl.replay.ring import require_space, slack_of
 from momentum_rl.runs.config import Config
-from momentum_rl.spaces import Box, Spaces
+from momentum_rl.spaces import ONE_STEP, Box, Spaces
 from momentum_rl.training.fused_loop import FusedLoop
 from momentum_rl.training.host_loop import HostLoop
 from momentum_rl.training.kept import check_average
 from momentum_rl.training.loop import Loop, Watcher
 from momentum_rl.training.run_directory import REPLAY
-from momentum_rl.transitions import ONE_STEP
 
 Networks = nn.Module | Mapping[str, nn.Module]
 

@@ -39,6 +39,7 @@ from momentum_rl.replay import device
 from momentum_rl.replay.ring import slack_of
 from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.runs.config import Config
+from momentum_rl.spaces import NStep, Transition
 from momentum_rl.training.checkpoint import Saved
 from momentum_rl.training.draws import (
     ACTING,
@@ -52,7 +53,6 @@ from momentum_rl.training.draws import (
 )
 from momentum_rl.training.loop import CHECK_PERIOD, CHUNK
 from momentum_rl.training.metrics import Inspection, Scores, metrics_row
-from momentum_rl.transitions import NStep, Transition
 
 
 def prepare_fused(programs: int) -> None:

@@ -26,7 +26,7 @@ from momentum_rl.plumbing.compilation import library_takes, shared
 from momentum_rl.plumbing.trees import arrays_of, tree_of
 from momentum_rl.replay.interface import Replay, can_be_checkpointed
 from momentum_rl.runs.config import Config
-from momentum_rl.spaces import Spaces
+from momentum_rl.spaces import Spaces, Transition
 from momentum_rl.training.checkpoint import Saved
 from momentum_rl.training.draws import (
     ACTING,
@@ -40,7 +40,6 @@ from momentum_rl.training.draws import (
 )
 from momentum_rl.training.loop import CHECK_PERIOD, CHUNK
 from momentum_rl.training.metrics import Inspection, Scores, metrics_row
-from momentum_rl.transitions import Transition
 
 _COUNTERS = {"step": "step", "ticks": "vector_steps", "updates": "updates", "syncs": "syncs"}
 """The counters, by their names in a checkpoint."""

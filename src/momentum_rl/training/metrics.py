@@ -24,8 +24,8 @@ from momentum_rl.agents.learner import Learner, LearnerState
 from momentum_rl.plumbing.compilation import shared
 from momentum_rl.plumbing.reading import without_infinite
 from momentum_rl.runs.config import Config
+from momentum_rl.spaces import Transition
 from momentum_rl.training.draws import INSPECTION, bits, key_of
-from momentum_rl.transitions import Transition
 
 EVERY = 10_000  # agent steps between two looks at least, where iterations are shorter
 SEEN = 512  # observations on which a unit has to show that it is not dormant
