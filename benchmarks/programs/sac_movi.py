@@ -6,7 +6,8 @@ import time
 import jax
 
 from momentum_rl.envs import make_gymnasium
-from momentum_rl.envs.gymnax_env import is_gymnax, make_gymnax
+from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.envs.interface import is_gymnax
 from momentum_rl.replay import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields

@@ -13,9 +13,9 @@ from momentum_rl.envs.atari import (  # noqa: E402
     EPISODE_STEPS,
     AtariScreen,
     emulator_seeds,
-    is_atari,
     vector_env,
 )
+from momentum_rl.envs.interface import is_atari  # noqa: E402
 from momentum_rl.errors import UserError  # noqa: E402
 from momentum_rl.plumbing.games import GAMES  # noqa: E402
 from momentum_rl.spaces import ObservationSpace, Spaces  # noqa: E402

@@ -18,12 +18,12 @@ import gymnasium as gym
 import numpy as np
 
 from momentum_rl.envs.gym_vector import GymnasiumVector
+from momentum_rl.envs.interface import ATARI
 from momentum_rl.errors import MissingExtra, UserError
 
 FRAMES_PER_STEP = 4
 EPISODE_STEPS = 27_000
 STICKINESS = 0.25
-PREFIX = "ALE/"
 
 # Every setting is written out: most of ale-py's defaults are another protocol's.
 PROTOCOL: dict[str, Any] = {
@@ -44,15 +44,6 @@ PROTOCOL: dict[str, Any] = {
     "reward_clipping": False,
     "use_fire_reset": False,
 }
-
-
-def is_atari(env_id: str) -> bool:
-    """Whether this is the id of an Atari game.
-
-    >>> is_atari("ALE/Pong-v5"), is_atari("CartPole-v1")
-    (True, False)
-    """
-    return env_id.startswith(PREFIX)
 
 
 class AtariVector(GymnasiumVector):
@@ -152,7 +143,7 @@ def vector_env(env_id: str, num_envs: int, **settings: Any) -> Any:
         raise MissingExtra(f"env: {env_id!r}", "atari") from None
     gym.register_envs(ale_py)
     names = sorted(
-        name for name in gym.registry if re.fullmatch(rf"{PREFIX}[^-]+-v5", name) is not None
+        name for name in gym.registry if re.fullmatch(rf"{ATARI}[^-]+-v5", name) is not None
     )
     if env_id not in names:
         near = ", ".join(difflib.get_close_matches(env_id, names, 3, 0.5) or ["ALE/Pong-v5"])

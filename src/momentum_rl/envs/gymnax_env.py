@@ -11,7 +11,6 @@ actions and cuts after 1,000 steps (2,500 in Freeway); here both are put right. 
 truncation. Freeway's timer is not: the game is over, as in the original (``FREEWAY``).
 """
 
-import re
 from typing import Any
 
 import jax
@@ -30,18 +29,6 @@ STICKY = 0.1
 # Freeway's original counts a timer down from 2,500 and is over (terminal) when it falls below zero:
 # after 2,501 actions.
 FREEWAY = 2_501
-
-
-def is_gymnax(env_id: str) -> bool:
-    """Whether an id means an environment of this module.
-
-    >>> is_gymnax("MinAtar/Breakout"), is_gymnax("MinAtar/Breakout-v1"), is_gymnax("CartPole-v1")
-    (True, False, False)
-    """
-    if env_id.startswith("gymnax/"):
-        return True
-    # MinAtar's own package registers ids that end in -v0 and -v1 with Gymnasium.
-    return env_id.startswith("MinAtar/") and not re.search(r"-v\d+$", env_id)
 
 
 @shared

@@ -1,5 +1,6 @@
 """What a training loop asks of n environments that step together."""
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeGuard
 
@@ -8,6 +9,8 @@ import numpy as np
 from momentum_rl.errors import UserError
 from momentum_rl.spaces import Spaces
 
+ATARI = "ALE/"
+"""How the ids of Atari games begin."""
 LONGEST = 100_000
 """Steps of an episode of MinAtar or of an evaluation, so that a perfect player's ends too."""
 LARGEST_REWARD = float(np.finfo(np.float32).max)
@@ -86,3 +89,24 @@ def check_rewards(rewards: np.ndarray, clip: float | None, env: str, step: int) 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     """Whether two arrays are equal in shape, dtype and every bit."""
     return a.shape == b.shape and a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
+def is_atari(env_id: str) -> bool:
+    """Whether this is the id of an Atari game.
+
+    >>> is_atari("ALE/Pong-v5"), is_atari("CartPole-v1")
+    (True, False)
+    """
+    return env_id.startswith(ATARI)
+
+
+def is_gymnax(env_id: str) -> bool:
+    """Whether an id means an environment that gymnax has.
+
+    >>> is_gymnax("MinAtar/Breakout"), is_gymnax("MinAtar/Breakout-v1"), is_gymnax("CartPole-v1")
+    (True, False, False)
+    """
+    if env_id.startswith("gymnax/"):
+        return True
+    # MinAtar's own package registers ids that end in -v0 and -v1 with Gymnasium.
+    return env_id.startswith("MinAtar/") and not re.search(r"-v\d+$", env_id)

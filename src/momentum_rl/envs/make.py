@@ -5,10 +5,10 @@ from typing import Any
 
 import gymnasium as gym
 
-from momentum_rl.envs.atari import AtariScreen, is_atari, make_atari
+from momentum_rl.envs.atari import AtariScreen, make_atari
 from momentum_rl.envs.gym_vector import make_gymnasium, make_single
-from momentum_rl.envs.gymnax_env import is_gymnax, make_gymnax
-from momentum_rl.envs.interface import Environment
+from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.envs.interface import Environment, is_atari, is_gymnax
 from momentum_rl.envs.jax_env import HostedEnvironment
 from momentum_rl.envs.minatar_screen import MinAtarScreen
 from momentum_rl.errors import UserError, check_count
@@ -16,7 +16,7 @@ from momentum_rl.plumbing.sizes import require
 
 MOST = 2**16
 """Environments that step together: more than these take minutes to make."""
-ATARI, GYMNASIUM = 1_700_000, 6_000
+EMULATOR, GYMNASIUM = 1_700_000, 6_000
 """Bytes of an emulator, and of a small environment (CartPole), measured."""
 
 
@@ -29,7 +29,7 @@ def make_environment(
     MODULE:NAME only if the module is in ``trust``.
     """
     check_count("num_envs", num_envs, most=MOST)
-    each = ATARI if is_atari(env_id) else GYMNASIUM
+    each = EMULATOR if is_atari(env_id) else GYMNASIUM
     require(f"{num_envs:,} environments", memory=num_envs * each)
     if is_atari(env_id):
         return make_atari(env_id, num_envs, **kwargs)

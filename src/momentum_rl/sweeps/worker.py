@@ -124,7 +124,7 @@ def when_free(work: Callable[[], None]) -> None:
 
 def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] = ()) -> None:
     """Trains the job's runs, as far as they are not trained, to their end."""
-    from momentum_rl.envs.gymnax_env import is_gymnax
+    from momentum_rl.envs.interface import is_gymnax
     from momentum_rl.training.fused_loop import prepare_fused
     from momentum_rl.training.loop import Loop, Watcher
     from momentum_rl.training.train import train_seeds

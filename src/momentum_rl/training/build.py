@@ -21,9 +21,9 @@ from momentum_rl.agents.options import Options, Unknown, default_kappa
 from momentum_rl.agents.registry import find, options_of, register
 from momentum_rl.core.schedules import Constant, Schedule
 from momentum_rl.core.targets import Algorithm
-from momentum_rl.envs.atari import AtariVector, is_atari
-from momentum_rl.envs.gymnax_env import is_gymnax, make_gymnax
-from momentum_rl.envs.interface import Environment, is_restorable
+from momentum_rl.envs.atari import AtariVector
+from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.envs.interface import Environment, is_atari, is_gymnax, is_restorable
 from momentum_rl.envs.jax_env import HostedEnvironment, JaxEnvironment
 from momentum_rl.envs.make import MOST
 from momentum_rl.envs.make import make_environment as make_by_id
@@ -37,7 +37,6 @@ from momentum_rl.runs.config import Config
 from momentum_rl.spaces import ONE_STEP, Box, Spaces
 from momentum_rl.training.fused_loop import FusedLoop
 from momentum_rl.training.host_loop import HostLoop
-from momentum_rl.training.kept import check_average
 from momentum_rl.training.loop import Loop, Watcher
 from momentum_rl.training.run_directory import REPLAY
 
@@ -151,7 +150,11 @@ def configured_learner(
     """
     method = config.options.method(config.loss, None)
     check_actions(config, method, spaces)
-    check_average(config, method.policy)
+    if config.average and not isinstance(method.policy, Greedy):
+        raise UserError(
+            f"average: {config.average}, but {config.algorithm} does not act greedily by values; "
+            "expected 0"
+        )
     settings = _Settings(
         config.algorithm,
         config.options,

@@ -128,12 +128,13 @@ def _with_options(kind: Any) -> Any:
 
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
     """Trains new runs or continues them; a signal stops them with a checkpoint."""
-    from momentum_rl.envs.gymnax_env import is_gymnax
-    from momentum_rl.training.fused_loop import prepare_fused
+    from momentum_rl.envs.interface import is_gymnax
     from momentum_rl.training.stopping import stopping
     from momentum_rl.training.train import train_seeds
 
     if is_gymnax(config.env):
+        from momentum_rl.training.fused_loop import prepare_fused
+
         prepare_fused(len(seeds))
     start = time.monotonic()
     with stopping() as stop:

@@ -148,7 +148,7 @@ class _Run:
     def copy(self) -> None:
         """Keeps a copy of the network that acts, if one is due."""
         step = self._loop.step
-        if self.copies.is_due(step):
+        if self.config.average and self.copies.is_due(step):
             self.copies = self.copies.with_one_of(self._built.agent(self._i, step), step)
 
     def end_iteration(self, until: int) -> None:

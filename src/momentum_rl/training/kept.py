@@ -15,10 +15,8 @@ import numpy as np
 from momentum_rl.agents.agent import Agent, encoded
 from momentum_rl.agents.method import Greedy, Networks
 from momentum_rl.core.values import ValueKind
-from momentum_rl.errors import UserError
 from momentum_rl.plumbing.reading import without_infinite
 from momentum_rl.plumbing.trees import arrays_of, tree_of
-from momentum_rl.runs.config import Config
 from momentum_rl.training.checkpoint import Saved
 from momentum_rl.training.evaluation import Evaluation
 
@@ -145,12 +143,3 @@ class Copies:
         like = (agent.params[agent.acts_on],) * len(steps)
         copies = jax.tree.map(np.asarray, tree_of(like, saved.arrays, COPIES))
         return replace(self, steps=steps, parameters=copies)
-
-
-def check_average(config: Config, policy: Any) -> None:
-    """Raises if a run keeps copies whose mean says nothing about actions."""
-    if config.average and not isinstance(policy, Greedy):
-        raise UserError(
-            f"average: {config.average}, but {config.algorithm} does not act greedily by values; "
-            "expected 0"
-        )

@@ -1,9 +1,12 @@
 """Train an agent, or go on training it: what ``momentum_rl.train`` and all commands call."""
 
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack, closing
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import flax.linen as nn
 import jax
@@ -14,13 +17,14 @@ from momentum_rl.core.targets import Algorithm
 from momentum_rl.envs.interface import Environment
 from momentum_rl.envs.jax_env import JaxEnvironment
 from momentum_rl.errors import UserError, door
+from momentum_rl.plumbing.progress import Display, display
 from momentum_rl.plumbing.sizes import allow_files
 from momentum_rl.replay.interface import Replay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import holds_run
 from momentum_rl.training.build import Overrides, built, configured_learner, known_config
 from momentum_rl.training.drive import drive
-from momentum_rl.training.loop import Result, Watcher, watching
+from momentum_rl.training.loop import Loop, Result, Watcher
 from momentum_rl.training.run_directory import (
     OPEN_FILES,
     RunDirectory,
@@ -176,3 +180,56 @@ def _train(
         ]
         results |= dict(zip(rest, drive(run, directories, watcher, stop)))
     return [results[i] for i in range(len(seeds))]
+
+
+class _Bar(Watcher):
+    """The progress of a run with its score and speed, shown ten times a second at most."""
+
+    def __init__(self, description: str, total: int, stack: ExitStack) -> None:
+        self._description, self._total, self._stack = description, total, stack
+        self._score, self._next = "–", 0.0
+        self._loop: Loop | None = None
+        self._start, self._first = 0.0, 0
+
+    @cached_property
+    def _display(self) -> Display:
+        """There is none until there is something to say."""
+        return self._stack.enter_context(display(self._description, self._total))
+
+    def announce(self, line: str) -> None:
+        self._display.say(line)
+
+    def progress(self, loop: Loop) -> None:
+        now = time.monotonic()
+        if self._loop is not loop:  # the first, or the next of several seeds
+            self.show()
+            self._loop, self._start, self._first, self._next = loop, now, 0, now
+        if now >= self._next:
+            self._next = now + 0.1
+            self.show()
+
+    def show(self) -> None:
+        """Shows how far the run is, if there is one yet."""
+        if self._loop is None:
+            return
+        now, step = time.monotonic(), self._loop.step
+        if self._first == 0 and self._loop.updates:  # the first call of each function compiles it
+            self._start, self._first = now, step
+        speed = (step - self._first) / max(now - self._start, 1e-9)
+        self._display.update(step, f"score {self._score}, {speed:,.0f} steps/s")
+
+    def row(self, row: dict[str, Any]) -> None:
+        if row["score"] is not None:
+            self._score = f"{row['score']:,.1f}"
+
+
+@contextmanager
+def watching(watcher: Watcher | None, config: Config) -> Iterator[Watcher]:
+    """Who hears of a run: the one that is given, or else a progress bar where one can be shown."""
+    if watcher is not None:
+        yield watcher
+        return
+    with ExitStack() as stack:
+        bar = _Bar(f"{config.algorithm} {config.env}", config.steps, stack)
+        yield bar
+        bar.show()
