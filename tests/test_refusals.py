@@ -20,6 +20,7 @@ from momentum_rl.agents.agent import AGENT_FILE
 from momentum_rl.cli import main
 from momentum_rl.errors import Damaged, UserError
 from momentum_rl.mdp.files import load_mdp
+from momentum_rl.plumbing.signals import never
 from momentum_rl.plumbing.sizes import available_memory, require
 from momentum_rl.report.deep.references import read_reference
 from momentum_rl.report.tabular.tables import read_table
@@ -31,7 +32,6 @@ from momentum_rl.sweeps.drive import to_stdout
 from momentum_rl.training.checkpoint import Checkpoints, Saved, newest
 from momentum_rl.training.drive import Checkpointer
 from momentum_rl.training.run_directory import RunDirectory
-from momentum_rl.training.stopping import never
 from tests.test_trust import write_agent
 
 CONFIG = Config("dqn", "CartPole-v1", steps=100, iteration_steps=50)

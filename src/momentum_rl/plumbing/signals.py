@@ -58,11 +58,6 @@ def raised() -> int | None:
     return _listener.raised
 
 
-def allow_checkpoint() -> None:
-    """From now on a signal may wait until the run can make a checkpoint: it looks for one there."""
-    _listener.patience = CHECKPOINT_PATIENCE
-
-
 @contextmanager
 def listening() -> Iterator[None]:
     """While a command is under way; in the main thread of a process."""
@@ -92,12 +87,47 @@ def listening() -> Iterator[None]:
         os.close(writer)
 
 
+Stop = Callable[[], int | None]
+"""The number of the signal that asked a run to stop, or None."""
+
+
+def never() -> int | None:
+    """Nobody asks to stop."""
+    return None
+
+
 @contextmanager
-def handled_by(handler: Callable[[int, FrameType | None], None]) -> Iterator[None]:
-    """Within it, SIGINT and SIGTERM call this handler; in the main thread of a process only."""
-    before = {number: signal.signal(number, handler) for number in ASKING}
+def stopping() -> Iterator[Stop]:
+    """Yields ``stop``, to be given to ``train``; in the main thread of a process only.
+
+    The first SIGINT or SIGTERM is remembered: the run stops as soon as it can make a checkpoint;
+    before its first step, while environments are made, at once. The second signal ends the process,
+    as if there were no handler.
+    """
+    asked: list[int] = []
+    looks = 0
+
+    def stop() -> int | None:
+        nonlocal looks
+        looks += 1
+        if looks == 1:
+            _listener.patience = CHECKPOINT_PATIENCE
+        if asked:
+            heard()
+        return asked[0] if asked else None
+
+    def remember(number: int, frame: FrameType | None) -> None:
+        del frame
+        if not looks:
+            raise Interrupted("interrupted before the first step", number)
+        if asked:
+            signal.signal(number, signal.SIG_DFL)
+            os.kill(os.getpid(), number)
+        asked.append(number)
+
+    before = {number: signal.signal(number, remember) for number in ASKING}
     try:
-        yield
+        yield stop
     finally:
         for number, old in before.items():
             signal.signal(number, old)

@@ -20,10 +20,10 @@ from typing import IO
 
 from momentum_rl.errors import Interrupted, UserError
 from momentum_rl.plumbing.files import open_own, writing
+from momentum_rl.plumbing.signals import stopping
 from momentum_rl.runs.lock import InUse
 from momentum_rl.sweeps.plan import Job, find_job
 from momentum_rl.sweeps.status import Progress
-from momentum_rl.training.stopping import stopping
 
 FAILED = 1
 INTERRUPTED = 75

@@ -10,6 +10,7 @@ from typing import Any
 
 from momentum_rl.agents.agent import BEST_FILE, Agent, load
 from momentum_rl.errors import Interrupted, Unwritable, UserError
+from momentum_rl.plumbing.signals import Stop
 from momentum_rl.runs.files import EVALUATION, Status
 from momentum_rl.training.build import Built
 from momentum_rl.training.checkpoint import KEPT, Checkpoints, Saved, newest
@@ -18,7 +19,6 @@ from momentum_rl.training.kept import Best, Copies, best_in
 from momentum_rl.training.loop import Loop, Result, Watcher
 from momentum_rl.training.metrics import Warnings
 from momentum_rl.training.run_directory import RunDirectory, is_grouped, result_of
-from momentum_rl.training.stopping import Stop
 
 log = logging.getLogger("movi")
 

@@ -19,9 +19,9 @@ from momentum_rl.envs.interface import LONGEST, Environment
 from momentum_rl.envs.jax_env import HostedEnvironment
 from momentum_rl.errors import Interrupted, UserError, check_fraction
 from momentum_rl.plumbing.compilation import shared
+from momentum_rl.plumbing.signals import Stop, never
 from momentum_rl.runs.config import Config
 from momentum_rl.training.draws import env_seeds
-from momentum_rl.training.stopping import Stop, never
 
 EVALUATION = 1  # the purpose of the seeds: never those of training
 AT_ONCE = 100  # steps that a compiled loop plays before somebody looks whether all have ended

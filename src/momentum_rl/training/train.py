@@ -18,6 +18,7 @@ from momentum_rl.envs.interface import Environment
 from momentum_rl.envs.jax_env import JaxEnvironment
 from momentum_rl.errors import UserError, door
 from momentum_rl.plumbing.progress import Display, display
+from momentum_rl.plumbing.signals import Stop, never
 from momentum_rl.plumbing.sizes import allow_files
 from momentum_rl.replay.interface import Replay
 from momentum_rl.runs.config import Config
@@ -36,7 +37,6 @@ from momentum_rl.training.run_directory import (
     is_grouped,
     result_of,
 )
-from momentum_rl.training.stopping import Stop, never
 
 
 @door
@@ -74,7 +74,7 @@ def train(
       watcher: hears of the run as it goes. By default it is a progress bar, on a terminal or in a
         notebook; ``Watcher()`` is silent.
       stop: asked often; a signal's number makes the run stop with a checkpoint and an
-        ``Interrupted``: see ``momentum_rl.training.stopping``.
+        ``Interrupted``: see ``momentum_rl.plumbing.signals``.
       trust: modules that the config's ``env`` and ``algorithm`` may name (MODULE:NAME): importing
         one runs its code.
     """
