@@ -30,7 +30,7 @@ from momentum_rl.plumbing.versions import of_training
 from momentum_rl.runs.matrix import read_sweep_file
 from momentum_rl.training.build import configured_learner
 from momentum_rl.training.draws import env_seeds
-from momentum_rl.training.fused_loop import ChunkConfig, _Chunk, keys_of, make_init
+from momentum_rl.training.fused_loop import keys_of, make_chunk
 from paper.evidence.collect import commit_of
 
 MATRIX = Path(__file__).parent / "1-momentum.toml"
@@ -42,16 +42,10 @@ ALONGSIDE = 2  # the purpose of the game's seed: neither training's nor an evalu
 
 def watched(config, environment, learner):
     """``chunk(state, game, keys, game_key, epsilon, first) -> (state, game, rewards, ends)``."""
-    own = _Chunk(
-        ChunkConfig(*(getattr(config, name) for name in ChunkConfig._fields)),
-        environment,
-        learner,
-        LENGTH,
-        None,
-    )
+    parts = make_chunk(config, environment, learner, LENGTH)
 
     def chunk(state, game, keys, game_key, epsilon, first):
-        drawn = own.draw(keys, first)
+        drawn = parts.draw(keys, first)
 
         def body(t, carry):
             state, (games, seen), rewards, ends = carry
@@ -60,7 +54,7 @@ def watched(config, environment, learner):
                 environment, step_keys(game_key, first + t + 1), games, action
             )
             now = Limits(epsilon.ever[t], epsilon.last[t])
-            state, _ = own.vector_step(state, drawn, now, first, t, jnp.int32(config.steps))
+            state, _ = parts.vector_step(state, drawn, now, first, t, jnp.int32(config.steps))
             ended = outcome.terminated | outcome.truncated
             rewards, ends = rewards.at[t].set(outcome.reward[0]), ends.at[t].set(ended[0])
             return state, (games, outcome.observation), rewards, ends
@@ -120,7 +114,7 @@ def main(out: str, game: str, seed: str, weights: str = "") -> None:
     config = cells[f"MinAtar/{game}", "dqn"].config_of(int(seed))
     environment = make_gymnax(config.env)
     learner = configured_learner(config, environment.spaces).learner
-    state = make_init(config, environment, learner)(config.seed)
+    state = make_chunk(config, environment, learner, LENGTH).init(config.seed)
     state = redrawn(state, config.seed) if weights else state
     game_key = env_keys(env_seeds(config.seed, 1, ALONGSIDE))
     played = jax.jit(partial(reset_all, environment))(game_key)

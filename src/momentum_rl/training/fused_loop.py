@@ -19,6 +19,7 @@ import contextlib
 import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,45 +132,11 @@ def keys_of(seed: int, num_envs: int) -> Keys:
     )
 
 
-def make_init(
-    config: Config, environment: JaxEnvironment, learner: Learner
-) -> Callable[[int], FusedState]:
-    """``init(seed) -> state`` of a run that begins."""
-    learn, (reset, _) = _compiled_init(learner), compiled(environment)
-
-    def init(seed: int) -> FusedState:
-        states, observation = reset(keys_of(seed, config.num_envs).environments)
-        spaces = environment.spaces
-        ring = device.empty(config.replay_size, spaces.observation, spaces.action)
-        return FusedState(learn(key_of(seed, INITIALISATION)), ring, states, observation)
-
-    return init
-
-
-@shared
-def _compiled_init(learner: Learner) -> Callable[[Array], LearnerState]:
-    return jax.jit(learner.init)
-
-
-def make_sample(
-    config: Config, environment: JaxEnvironment
-) -> Callable[[Transition, Any, Any], Transition]:
-    """``sample(ring, added, words) -> transitions``, compiled."""
-    return _compiled_sample(config.horizon, environment)
-
-
-@shared
-def _compiled_sample(
-    horizon: NStep, environment: JaxEnvironment
-) -> Callable[[Transition, Any, Any], Transition]:
-    space = environment.spaces.observation
-    return jax.jit(lambda ring, added, words: device.sample(ring, added, words, space, horizon))
-
-
 class ChunkConfig(NamedTuple):
     """All of a config that a chunk depends on."""
 
     num_envs: int
+    replay_size: int
     replay_capacity: int
     learns_after: int
     horizon: NStep
@@ -181,32 +148,57 @@ class ChunkConfig(NamedTuple):
 
 
 def make_chunk(
-    config: Config, environment: JaxEnvironment, learner: Learner, length: int, seeds: int | None
-) -> Callable[..., tuple[FusedState, Records]]:
-    """``chunk(state, keys, epsilon, first, count, limit) -> (state, records)``, compiled.
+    config: Config,
+    environment: JaxEnvironment,
+    learner: Learner,
+    length: int,
+    seeds: int | None = None,
+) -> "Chunk":
+    """Chunks of at most ``length`` vector steps; those of equal parts are compiled once.
 
-    It takes ``count`` vector steps, at most ``length``, after number ``first``; past agent step
-    ``limit`` nothing is learned. The state's buffers are taken over. With ``seeds`` the state, the
-    keys and the records have a leading axis of seeds; the counters are common to all.
+    With ``seeds`` the state, the keys and the records of ``run`` have a leading axis of seeds.
     """
     settings = ChunkConfig(*(getattr(config, name) for name in ChunkConfig._fields))
-    return _compiled_chunk(settings, environment, learner, length, seeds)
+    return _chunk(settings, environment, learner, length, seeds)
 
 
 @shared
-def _compiled_chunk(*parts: Any) -> Callable[..., tuple[FusedState, Records]]:
-    return jax.jit(_Chunk(*parts).run, donate_argnums=0)
+def _chunk(*parts: Any) -> "Chunk":
+    return Chunk(*parts)
 
 
 @dataclass(frozen=True)
-class _Chunk:
+class Chunk:
     """The functions of a chunk, on one seed but for ``run``; n, F and K as in the module's text."""
 
     config: ChunkConfig
     environment: JaxEnvironment
     learner: Learner
     length: int
-    seeds: int | None
+    seeds: int | None = None
+
+    @cached_property
+    def compiled(self) -> Callable[..., tuple[FusedState, Records]]:
+        """``run``, compiled; the state's buffers are taken over."""
+        return jax.jit(self.run, donate_argnums=0)
+
+    @cached_property
+    def sample(self) -> Callable[[Transition, Any, Any], Transition]:
+        """``sample(ring, added, words) -> transitions``, compiled."""
+        space, horizon = self.environment.spaces.observation, self.config.horizon
+        return jax.jit(lambda ring, added, words: device.sample(ring, added, words, space, horizon))
+
+    @cached_property
+    def _init(self) -> Callable[[Array], LearnerState]:
+        return jax.jit(self.learner.init)
+
+    def init(self, seed: int) -> FusedState:
+        """The state of a run that begins."""
+        reset, _ = compiled(self.environment)
+        states, observation = reset(keys_of(seed, self.config.num_envs).environments)
+        spaces = self.environment.spaces
+        ring = device.empty(self.config.replay_size, spaces.observation, spaces.action)
+        return FusedState(self._init(key_of(seed, INITIALISATION)), ring, states, observation)
 
     def run(
         self,
@@ -217,7 +209,8 @@ class _Chunk:
         count: Array,
         limit: Array,
     ) -> tuple[FusedState, Records]:
-        """The chunk; see ``make_chunk``."""
+        """``count`` vector steps after number ``first``; past agent step ``limit`` nothing is
+        learned."""
         draw, vector_step = self.draw, self.vector_step
         if self.seeds is not None:
             # Mapped inside the loop: counters stay common to all seeds, so a gate stays a branch.
@@ -345,6 +338,10 @@ class _Chunk:
 # The loop on the host ---------------------------------------------------------------------------
 
 
+RECORDS = ("records.reward", "records.ended", "records.metrics")
+"""Their names in a checkpoint."""
+
+
 class SeedRun:
     """One seed's side of the loop: its episodes and its updates' metrics, row by row."""
 
@@ -354,31 +351,29 @@ class SeedRun:
         self.step = 0  # agent steps that are in rows already
         self.diverged: int | None = None
         self._names = names
-        self._reward = np.zeros(0, np.float32)
-        self._ended = np.zeros(0, bool)
-        self._metrics = np.zeros((0, len(names)), np.float32)
+        # Of the agent steps that are in no row yet: rewards, ends of episodes, updates' metrics.
+        metrics = np.zeros((0, len(names)), np.float32)
+        self._records = [np.zeros(0, np.float32), np.zeros(0, bool), metrics]
 
     def add(self, records: Records, diverged_at: int) -> None:
         """What happened in the agent steps after those added already."""
-        self._reward = np.concatenate([self._reward, records.reward.ravel()])
-        self._ended = np.concatenate([self._ended, records.ended.ravel()])
-        new = np.stack([records.metrics[name].ravel() for name in self._names], axis=-1)
-        self._metrics = np.concatenate([self._metrics, new])
+        metrics = np.stack([records.metrics[name].ravel() for name in self._names], axis=-1)
+        new = [np.ravel(records.reward), np.ravel(records.ended), metrics]
+        self._records = [np.concatenate(parts) for parts in zip(self._records, new)]
         self.diverged = diverged_at or None
 
     def snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """All that ``restore`` needs: arrays, and the rest of JSON's types."""
-        arrays = {"reward": self._reward, "ended": self._ended, "metrics": self._metrics}
         state = {"told": self.step, "diverged": self.diverged, "scores": self.scores.snapshot()}
-        return {f"records.{name}": array for name, array in arrays.items()}, state
+        return dict(zip(RECORDS, self._records)), state
 
     def restore(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
         """Continues from a snapshot."""
-        reward, ended, metrics = (arrays[f"records.{n}"] for n in ("reward", "ended", "metrics"))
-        count = len(reward)
-        if (ended.shape, metrics.shape) != ((count,), (count, len(self._names))):
-            raise UserError(f"records: shape {metrics.shape}, expected {(count, len(self._names))}")
-        self._reward, self._ended, self._metrics = reward, ended, metrics
+        records = [arrays[name] for name in RECORDS]
+        shapes, count = [part.shape for part in records], len(records[0])
+        if shapes != [(count,), (count,), (count, len(self._names))]:
+            raise UserError(f"records: shapes {shapes}, expected {count} steps of each")
+        self._records = records
         self.step, diverged = int(state["told"]), state["diverged"]
         self.diverged = None if diverged is None else int(diverged)
         self.scores.restore(state["scores"])
@@ -393,18 +388,16 @@ class SeedRun:
         """The metrics of the agent steps up to ``until``, and how the networks are there."""
         n, first, incomplete = self.config.num_envs, self.step, self.config.horizon.incomplete
         count = until - first
-        for j, (reward, ended) in enumerate(
-            zip(self._reward[:count].tolist(), self._ended[:count].tolist())
-        ):
+        rewards, ends, metrics = (part[:count] for part in self._records)
+        for j, (reward, ended) in enumerate(zip(rewards.tolist(), ends.tolist())):
             self.scores.count((first + j) % n, reward, ended)
         steps = np.arange(first + 1, until + 1)
         live = (steps > self.config.learns_after) & (steps % self.config.update_period == 0)
         if self.diverged is not None:
             live &= steps < self.diverged
-        updated = self._metrics[:count][live].astype(float)
+        updated = metrics[live].astype(float)
         means = updated.mean(axis=0).tolist() if len(updated) else [None] * len(self._names)
-        self._reward, self._ended = self._reward[count:], self._ended[count:]
-        self._metrics = self._metrics[count:]
+        self._records = [part[count:] for part in self._records]
         self.step = until
         stored = max(0, min(until, self.config.replay_capacity) - incomplete)
         counts = {
@@ -447,16 +440,12 @@ class FusedLoop:
         self._vectorised = vectorised and len(seeds) > 1
         self._size = max(1, CHUNK // config.num_envs)
         self.runs = [SeedRun(config, seed, learner.metrics) for seed in seeds]
-        init = make_init(config, environment, learner)
-        states = [init(seed) for seed in seeds]
+        mapped = len(seeds) if self._vectorised else None
+        self._chunk = make_chunk(config, environment, learner, self._size, mapped)
+        self.states: list[FusedState] = self._placed([self._chunk.init(seed) for seed in seeds])
         keys = [keys_of(seed, config.num_envs) for seed in seeds]
-        self.states: list[FusedState] = self._placed(states)
         self._keys: list[Keys] = self._placed(keys)
         self._inspection = Inspection(config, learner)
-        self._sample = make_sample(config, environment)
-        self._chunk = make_chunk(
-            config, environment, learner, self._size, len(seeds) if self._vectorised else None
-        )
 
     @property
     def updates(self) -> int:
@@ -501,7 +490,7 @@ class FusedLoop:
             health = self._inspection.row(
                 run.seed,
                 state.learner,
-                lambda words: self._sample(state.ring, np.int32(self.added), words),
+                lambda words: self._chunk.sample(state.ring, np.int32(self.added), words),
                 until,
             )
         return run.row(run.noticed_at(until), iteration, health)
@@ -596,7 +585,7 @@ class FusedLoop:
         arguments = (epsilon, *counters)
         records = []
         for j, keys in enumerate(self._keys):  # dispatched one after the other, run side by side
-            self.states[j], new = self._chunk(self.states[j], keys, *arguments)
+            self.states[j], new = self._chunk.compiled(self.states[j], keys, *arguments)
             records.append(new)
         diverged = [np.asarray(state.learner.diverged_at) for state in self.states]
         host = [jax.tree.map(lambda leaf: np.asarray(leaf)[:count], new) for new in records]
