@@ -122,8 +122,8 @@ MOMENTUM = Variant("momentum-dqn")
     [
         ({"seeds": []}, "seeds: []"),
         ({"seeds": [1, 1]}, "all different"),
-        ({"seeds": [-1]}, "seed: -1"),
-        ({"seeds": [True]}, "seed: True"),
+        ({"seeds": [-1]}, "seeds: -1"),
+        ({"seeds": [True]}, "seeds: True"),
         ({"environments": []}, "no runs"),
         ({"environments": ["../../etc"]}, "'../../etc'"),
         ({"environments": ["A/B-v0", "A-B-v0"]}, "directory of"),

@@ -12,7 +12,6 @@ import pytest
 from momentum_rl.cli import main
 from momentum_rl.runs.files import read_metrics, read_status
 from momentum_rl.runs.sweep import read_sweep, run_directory
-from momentum_rl.sweeps.drive import NAMED
 from momentum_rl.training.train import train
 from tests.sweeps.sweep_processes import (
     TOML,
@@ -285,8 +284,8 @@ def test_a_dry_run_prints_the_matrix_and_writes_nothing(tmp_path, monkeypatch, c
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("name", NAMED)
-def test_every_named_sweep_runs_at_its_quick_scale(movi, tmp_path, name):
+@pytest.mark.parametrize("name", ["paper-beta", "minatar"])  # one with files of frames, one without
+def test_a_named_sweep_runs_at_its_quick_scale(movi, tmp_path, name):
     done = movi("sweep", name, "--scale", "quick", "--out", "out", seconds=1500)
     assert done.returncode == 0, done.stderr
     assert "its numbers mean nothing" in done.stdout

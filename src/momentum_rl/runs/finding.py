@@ -9,6 +9,7 @@ import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Literal
@@ -141,32 +142,27 @@ def find_runs(folder: Path) -> Found:
 
 def read_run(path: Path, sweep: Sweep | None = None, root: Path | None = None) -> tuple[Run, str]:
     """A run directory, and what is odd about it, if anything; UserError if it cannot be used."""
-    config = read_config(path)
-    complete = config.iterations
-    if complete > MOST_ITERATIONS:
-        raise UserError(
-            f"{path / CONFIG}: {complete:,} iterations, expected at most {MOST_ITERATIONS:,}"
-        )
-    steps, scores, odd = _read_metrics(path / METRICS)
-    if steps.size > complete:
-        raise UserError(f"{path / METRICS}: {steps.size} iterations, expected at most {complete}")
-    status, at, problem = _read_status(path)
-    odd = odd or problem
+    config, odd = read_config(path), list[str]()
+    scores = _training_scores(path / METRICS, config, odd)
     state: State = "unfinished"
-    if status == "diverged":
-        state = "diverged"
-    elif status == "finished" and steps.size == complete:
-        state = "finished"
-    elif status == "finished":
-        odd = odd or (
-            f"{path / METRICS}: {steps.size} of {complete} iterations of a run that "
-            "finished; counted as unfinished"
-        )
-    evaluation, problem = _read_evaluation(path)
-    odd = odd or problem
-    diverged_at = at if state == "diverged" else None
-    training = _curve(config.iteration_ends, scores, diverged_at)
-    greedy, problem = _read_greedy(path, config, diverged_at)
+    diverged_at = None
+    with _noted(odd, "; the run is counted as unfinished"):
+        status = read_status(path)
+        if status is None:
+            raise UserError(f"{path / STATUS}: not there")
+        if status.status == "diverged":
+            state, diverged_at = "diverged", status.step
+        elif status.status == "finished" and scores.size == config.iterations:
+            state = "finished"
+        elif status.status == "finished":
+            rows = f"{scores.size} of {config.iterations} iterations of a run that finished"
+            odd.append(f"{path / METRICS}: {rows}; counted as unfinished")
+    evaluation: EvaluationFile | None = None
+    with _noted(odd):
+        evaluation = read_if_there(path, EVALUATION, EvaluationFile)
+    greedy = None
+    with _noted(odd):
+        greedy = _greedy_curve(path / EVALUATIONS, config, diverged_at, odd)
     cell = None
     if sweep is not None and root is not None and path.is_relative_to(root / RUNS):
         cell = sweep.index_of(PurePosixPath(path.relative_to(root / RUNS).as_posix()), config)
@@ -174,15 +170,24 @@ def read_run(path: Path, sweep: Sweep | None = None, root: Path | None = None) -
         path,
         config,
         state,
-        training,
+        _curve(config.iteration_ends, scores, diverged_at),
         greedy,
         diverged_at,
-        evaluation,
+        None if evaluation is None else evaluation.mean,
         sweep,
         root,
         cell,
     )
-    return run, odd or problem
+    return run, next(iter(odd), "")
+
+
+@contextmanager
+def _noted(odd: list[str], meaning: str = "") -> Iterator[None]:
+    """What is wrong with a file is odd about the run, and no more."""
+    try:
+        yield
+    except UserError as error:
+        odd.append(f"{error}{meaning}")
 
 
 @dataclass(frozen=True)
@@ -193,18 +198,25 @@ class _Row:
     score: float | None = None
 
 
-def _read_metrics(file: Path) -> tuple[NDArray[np.float64], NDArray[np.float64], str]:
-    """Steps and scores by iteration, and what is odd; an incomplete last line is left out."""
+def _training_scores(file: Path, config: Config, odd: list[str]) -> NDArray[np.float64]:
+    """The scores by iteration; an incomplete last line is left out."""
+    if config.iterations > MOST_ITERATIONS:
+        raise UserError(
+            f"{file.with_name(CONFIG)}: {config.iterations:,} iterations, expected at most "
+            f"{MOST_ITERATIONS:,}"
+        )
     if not file.exists():
-        return np.empty(0), np.empty(0), f"{file}: not there, no iteration to show"
+        odd.append(f"{file}: not there, no iteration to show")
+        return np.empty(0)
     rows = read_rows(file, _Row)
     steps = np.array([row.step for row in rows], float)
     back = np.flatnonzero(np.diff(steps, prepend=0) <= 0)
     if back.size:
         where = f"{file}: line {back[0] + 1}"
         raise UserError(f"{where}: step {steps[back[0]]:g}, expected increasing steps")
-    scores = [math.nan if row.score is None else row.score for row in rows]
-    return steps, np.array(scores, float), ""
+    if steps.size > config.iterations:
+        raise UserError(f"{file}: {steps.size} iterations, expected at most {config.iterations}")
+    return np.array([math.nan if row.score is None else row.score for row in rows], float)
 
 
 def _curve(steps: Sequence[int], scores: NDArray[np.float64], diverged_at: int | None) -> Curve:
@@ -212,36 +224,17 @@ def _curve(steps: Sequence[int], scores: NDArray[np.float64], diverged_at: int |
     return Curve(due, scores, None if diverged_at is None else int((due < diverged_at).sum()))
 
 
-def _read_greedy(run: Path, config: Config, diverged_at: int | None) -> tuple[Curve | None, str]:
-    """The evaluations during a run, and what is odd; those that were not due are left out."""
+def _greedy_curve(
+    file: Path, config: Config, diverged_at: int | None, odd: list[str]
+) -> Curve | None:
+    """The evaluations during a run; those that were not due are left out."""
     due = [step for step in config.iteration_ends if config.evaluates_at(step)]
-    file = run / EVALUATIONS
     if not due or not file.exists():
-        return None, ""
-    try:
-        found = {row.step: row.mean for row in read_rows(file, EvaluationRow)}
-    except UserError as error:
-        return None, str(error)
-    other = next((step for step in found if step not in set(due)), None)
-    odd = "" if other is None else f"{file}: step {other}, at which no evaluation was due"
-    got = [step for step in due if step <= max(found, default=0)]
-    scores = np.array([found.get(step, math.nan) for step in got], float)
-    return _curve(due, scores, diverged_at), odd
-
-
-def _read_status(run: Path) -> tuple[str, int, str]:
-    try:
-        found = read_status(run)
-    except UserError as error:
-        return "", 0, f"{error}; the run is counted as unfinished"
-    if found is None:
-        return "", 0, f"{run / STATUS}: not there; the run is counted as unfinished"
-    return found.status, found.step, ""
-
-
-def _read_evaluation(run: Path) -> tuple[float | None, str]:
-    try:
-        found: EvaluationFile | None = read_if_there(run, EVALUATION, EvaluationFile)
-    except UserError as error:
-        return None, str(error)
-    return (None if found is None else found.mean), ""
+        return None
+    means = {row.step: row.mean for row in read_rows(file, EvaluationRow)}
+    other = next((step for step in means if step not in set(due)), None)
+    if other is not None:
+        odd.append(f"{file}: step {other}, at which no evaluation was due")
+    got = [step for step in due if step <= max(means, default=0)]
+    scores = np.array([means.get(step, math.nan) for step in got], float)
+    return _curve(due, scores, diverged_at)

@@ -75,7 +75,6 @@ def cross(
                 **dict(variant.options),
                 "algorithm": variant.algorithm,
                 "env": env,
-                "seed": seeds[0] if seeds else 0,
             }
             label = variant.label or variant.algorithm
             one = Config.from_flat(config, f"{label} on {env}")

@@ -61,6 +61,7 @@ class Cell:
             raise UserError(f"seeds: {list(self.seeds)}, expected at least one, all different")
         if together is not None and not (type(together) is int and 1 <= together <= count):
             raise UserError(f"together: {together}, expected an integer from 1 to {count}")
+        object.__setattr__(self, "config", self.config_of(self.seeds[0]))
 
     def config_of(self, seed: int) -> Config:
         """The config of a seed's run."""
@@ -120,8 +121,8 @@ class Sweep:
         The one whose place it is; for a run that was put elsewhere, the first one with its config.
         None if the config of neither is the run's.
         """
-        own = self._places.get(place.parent)
-        for i in range(len(self.cells)) if own is None else [own]:
+        placed = self._places.get(place.parent)
+        for i in range(len(self.cells)) if placed is None else [placed]:
             cell = self.cells[i]
             ours = cell.env == config.env and config.seed in cell.seeds
             if ours and not changes(cell.config_of(config.seed), config):
@@ -168,42 +169,19 @@ def write_sweep(directory: Path, sweep: Sweep) -> None:
 
 def to_json(sweep: Sweep) -> str:
     """The text of ``sweep.json``."""
-    data = {
-        "format": FORMAT,
-        "name": sweep.name,
-        "scale": sweep.scale,
-        "version": sweep.version,
-        "command": sweep.command,
-        "cells": [
-            {
-                "env": cell.env,
-                "label": cell.label,
-                "seeds": list(cell.seeds),
-                "together": cell.together,
-                "config": {k: v for k, v in cell.config.to_dict().items() if k != "seed"},
-            }
-            for cell in sweep.cells
-        ],
-    }
+    cells = [
+        {
+            "env": cell.env,
+            "label": cell.label,
+            "seeds": cell.seeds,
+            "together": cell.together,
+            "config": {k: v for k, v in cell.config.to_dict().items() if k != "seed"},
+        }
+        for cell in sweep.cells
+    ]
+    names = ("name", "scale", "version", "command")
+    data = {"format": FORMAT, **{name: getattr(sweep, name) for name in names}, "cells": cells}
     return as_json(data, indent=1, ensure_ascii=False) + "\n"
-
-
-@dataclass(frozen=True)
-class _CellFile:
-    env: str
-    label: str
-    seeds: tuple[int, ...]
-    config: dict[str, Any]
-    together: int | None = None
-
-
-@dataclass(frozen=True)
-class _SweepFile:
-    name: str
-    scale: str
-    command: str
-    version: str
-    cells: list[_CellFile]
 
 
 def read_sweep(directory: Path) -> Sweep:
@@ -214,19 +192,14 @@ def read_sweep(directory: Path) -> Sweep:
 
 def from_json(content: str, file: str = SWEEP_FILE) -> Sweep:
     """The inverse of ``to_json``."""
-    found: _SweepFile = checked(of_format(content, FORMAT, file), _SweepFile, file)
-    cells = []
-    for i, cell in enumerate(found.cells):
-        fields = upgraded({**cell.config, "seed": cell.seeds[0] if cell.seeds else 0})
-        config = Config.from_dict(fields, f"{file}: cell {i}: config")
-        try:
-            cells.append(Cell(cell.env, cell.label, cell.seeds, config, cell.together))
-        except UserError as error:
-            raise UserError(f"{file}: cell {i}: {error}") from None
-    try:
-        return Sweep(found.name, found.scale, tuple(cells), found.command, found.version)
-    except UserError as error:
-        raise UserError(f"{file}: {error}") from None
+    data = of_format(content, FORMAT, file)
+    cells = checked(data.get("cells"), list[Any], f"{file}: cells")
+    for i, cell in enumerate(cells):
+        if isinstance(cell, dict) and isinstance(cell.get("config"), dict):
+            place = f"{file}: cell {i}: config"
+            cell["config"] = Config.from_dict(upgraded({**cell["config"], "seed": 0}), place)
+    sweep: Sweep = checked({"command": None, "version": None, **data, "cells": cells}, Sweep, file)
+    return sweep
 
 
 def difference(old: Sweep, new: Sweep) -> str:
