@@ -12,12 +12,13 @@ NEWEST ?= python3.13
 
 REFERENCE ?=
 
-.PHONY: help setup reproduce evidence test test-portable test-newest test-slow docs bench dist licences recipes lint clean
+.PHONY: help setup reproduce evidence test test-fast test-portable test-newest test-slow docs bench dist licences recipes lint clean
 
 help:
 	@echo "make reproduce  the paper's experiments, into $(RESULTS)/ (a page and figures)"
 	@echo "make evidence   the page and figures of the committed runs, and the numbers of docs/evidence.md"
 	@echo "make test       lint, types and the test suite (about 8 minutes on two cores)"
+	@echo "make test-fast  the science and one run of each command, in a minute"
 	@echo "make test-portable  the numeric tests as other processors would run them"
 	@echo "make test-newest    make test with $(NEWEST) and the newest versions of everything"
 	@echo "make test-slow  what takes longer"
@@ -57,6 +58,14 @@ lint: $(READY)
 
 test: lint
 	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow"
+
+# The science, and one run of each command.
+FAST := $(addprefix tests/,test_targets.py test_values.py test_family.py test_momentum.py \
+	test_schedules.py agents/test_tables_and_networks_agree.py mdp/test_exact.py mdp/test_methods.py \
+	planning/test_schemes.py planning/test_solve.py planning/test_losses.py test_layers.py test_commands.py)
+
+test-fast: $(READY)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow" $(FAST)
 
 test-portable: $(READY)
 	$(BIN)/python -m tests.portable --workers $(WORKERS)

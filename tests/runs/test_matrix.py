@@ -263,3 +263,14 @@ def test_too_many_runs_are_refused_before_any_is_made(monkeypatch):
     variants = [Variant("dqn", f"dqn {i}") for i in range(1_000)]
     with pytest.raises(UserError, match="sweep big: 1000000 runs, expected at most 100000"):
         cross("big", ["CartPole-v1"], variants, range(1_000))
+
+
+def test_a_file_may_have_scales_which_replace_its_keys(tmp_path):
+    file = tmp_path / "some.toml"
+    file.write_text(f"{TOML}\n[scales.short]\nseeds = [7]\nconfig = {{steps = 100}}\n")
+    sweep = read_sweep_file(file, scale="short")
+    assert (sweep.scale, sweep.runs, sweep.cells[0].seeds) == ("short", 6, (7,))
+    assert {cell.config.steps for cell in sweep.cells} == {100}
+    for scale in (None, "long"):
+        with pytest.raises(UserError, match=rf"^scale: {scale!r}, expected one of short$"):
+            read_sweep_file(file, scale=scale)
