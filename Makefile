@@ -10,8 +10,6 @@ WORKERS ?= 2
 CONSTRAINTS ?= -c constraints.txt -c constraints-docs.txt
 NEWEST ?= python3.13
 
-REFERENCE ?=
-
 .PHONY: help setup reproduce evidence test test-fast test-portable test-newest test-slow docs bench dist licences recipes lint clean
 
 help:
@@ -43,13 +41,12 @@ reproduce: $(READY)
 	$(BIN)/python -m paper assumption --further 3200 --out $(RESULTS)
 	$(BIN)/python -m paper bounds --out $(RESULTS)
 	$(BIN)/movi sweep examples/cartpole.toml --out $(RESULTS)/deep
-	$(BIN)/movi report $(RESULTS)
+	$(BIN)/python -m paper report $(RESULTS)
 
-# REFERENCE=FILE lays published curves over (docs/report.md).
 evidence: $(READY)
 	$(BIN)/python -m paper.evidence.zoo
-	$(BIN)/python -m paper.evidence.publish
-	$(BIN)/movi report paper/evidence --out $(RESULTS)/evidence/report.html --format svg csv $(addprefix --reference ,$(REFERENCE))
+	$(BIN)/python -m paper.evidence.publish $(RESULTS)/evidence/report.html
+	$(BIN)/python -m pytest tests/paper/audit_evidence.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

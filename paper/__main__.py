@@ -11,6 +11,7 @@ COMMANDS = {
     "assumption": "paper.tables.experiments:Assumption",
     "bounds": "paper.tables.experiments:Bounds",
     "family": "paper.tables.experiments:Family",
+    "report": "paper.report:Report",
 }
 
 

@@ -370,7 +370,7 @@ OPTIONS = {
     "sweep": "out scale workers ray cpus gpus trust",
     "status": "unknown",
     "compare": "unknown",
-    "report": "out reference game format",
+    "report": "out format",
 }
 assert OPTIONS.keys() == COMMANDS.keys()
 BASES = {
@@ -395,7 +395,7 @@ BASES = {
     "sweep": ["mine.toml", "--dry-run", "--out", "out/sweep"],
     "status": ["sweep"],
     "compare": ["sweep"],
-    "report": ["results", "--out", "out/report.html"],
+    "report": [".", "--out", "out/report.html"],
 }
 
 

@@ -21,7 +21,7 @@ from momentum_rl.plumbing.files import file_to_write
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config
 from momentum_rl.runs.matrix import read_sweep_file
-from momentum_rl.runs.sweep import run_directory, to_json, write_sweep
+from momentum_rl.runs.sweep import to_json
 from momentum_rl.spaces import Box, ObservationSpace, Spaces
 from momentum_rl.training.build import configured_learner
 from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded, newest
@@ -53,25 +53,12 @@ FILES = {
     )
     + "\n",
     "mine.toml": TOML,
-    "results/compare.csv": "scheme,iteration,l1_mean,l1_std\n"
-    + "".join(f"{s},{k},{1 / k},0.1\n" for s in ("avi", "movi") for k in (1, 2, 3)),
-    "results/compare.json": json.dumps(
-        {"command": "movi", "config": {"a": [1]}, "seed": 0, "version": "1", "versions": {}}
-    ),
-    "pong.csv": "game,variant,run,iteration,train_return\n"
-    + "".join(f"Pong,dqn,{run},{i},{i}\n" for run in range(2) for i in range(3)),
-    "pong.json": json.dumps(
-        [{"Agent": "DQN", "Iteration": i, "Value": 1.0 * i} for i in range(3)] * 2
-    ),
     "run/evaluations.jsonl": "".join(
         json.dumps({"step": 50 * i, "mean": 1.0, "std": 0.0, "returns": [1.0], "lengths": [9]})
         + "\n"
         for i in (1, 2)
     ),
     "run/group.json": json.dumps({"format": 1, "seeds": []}),
-    "plan/evidence.toml": 'title = "t"\nmatrices = ["mine.toml"]\npublished = "scores.csv"\n',
-    "plan/mine.toml": TOML.replace("steps = 100", "steps = 100, iteration_steps = 50"),
-    "plan/scores.csv": "env,label,steps,score,source\nCartPole-v1,dqn,100,8,somebody\n",
 }
 
 
@@ -100,11 +87,6 @@ def place(tmp_path, monkeypatch):
     (work / "sweep" / "sweep.json").write_text(to_json(read_sweep_file(work / "mine.toml")))
     sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": "a:1"}
     (work / "sweep/logs/CartPole-v1/dqn/seed-0.json").write_text(json.dumps(sign))
-    planned = read_sweep_file(work / "plan" / "mine.toml")
-    write_sweep(work / "plan" / "runs", planned)
-    its_run = run_directory(work / "plan" / "runs", planned.cells[0], 1)
-    shutil.copytree(work / "run", its_run)
-    (its_run / "config.json").write_text(planned.cells[0].config_of(1).to_json())
     np.savez(work / "s.npz", policy=np.zeros(5, int))
     momentum_rl.save_mdp(momentum_rl.garnet(5, 2, 2), work / "g.npz")
     checkpoints = Checkpoints(work / "run")
@@ -120,7 +102,7 @@ def place(tmp_path, monkeypatch):
 @pytest.fixture(autouse=True)
 def _light(monkeypatch):
     """What costs seconds and reads nothing from outside: figures, helpers, the training itself."""
-    from momentum_rl.report.page import read_chapters
+    from momentum_rl.report.chapters import chapters_of_runs, check_shown
     from momentum_rl.sweeps.plan import computed
     from momentum_rl.training.run_directory import check_group, continued, has_ended, result_of
 
@@ -137,17 +119,16 @@ def _light(monkeypatch):
             make_environment(own.env, 1, trust=trust).close()
             own.to_json()  # as a run that begins writes it
 
-    def read(directory, out=None, *, references=(), game=None, **rest):
+    def read(directory, out=None, **rest):
         file_to_write(out or directory / "report.html", new_directory=True)
-        read_chapters(directory, references, game)
+        check_shown(directory, chapters_of_runs(directory), "`movi train`")
         return out or directory / "report.html"
 
     monkeypatch.setattr("momentum_rl.training.commands._train", look)
     monkeypatch.setattr(
         "momentum_rl.sweeps.drive.needs_of", lambda s, trust: tuple(computed(s, trust))
     )
-    monkeypatch.setattr("momentum_rl.report.draw", lambda *args: ([], []))
-    monkeypatch.setattr("momentum_rl.report.write_report", read)
+    monkeypatch.setattr("momentum_rl.report.chapters.write_report", read)
 
 
 def restore(saved):
@@ -165,22 +146,15 @@ CHANGES = {
     "evaluation": ("run/evaluation.json", fuzzing.changed_json),
     "evaluations": ("run/evaluations.jsonl", fuzzing.changed_rows),
     "group": ("run/group.json", fuzzing.changed_json),
-    "plan": ("plan/evidence.toml", fuzzing.changed_toml),
-    "scores": ("plan/scores.csv", fuzzing.changed_csv),
     "versions": ("run/versions.json", fuzzing.changed_json),
     "timing": ("run/timing.jsonl", fuzzing.changed_rows),
     "sweep": ("sweep/sweep.json", fuzzing.changed_json),
     "progress": ("sweep/logs/CartPole-v1/dqn/seed-0.json", fuzzing.changed_json),
     "matrix": ("mine.toml", fuzzing.changed_toml),
-    "table": ("results/compare.csv", fuzzing.changed_csv),
-    "provenance": ("results/compare.json", fuzzing.changed_json),
-    "reference csv": ("pong.csv", fuzzing.changed_csv),
-    "reference json": ("pong.json", fuzzing.changed_json),
     "mdp": ("g.npz", fuzzing.changed_npz),
     "solution": ("s.npz", fuzzing.changed_npz),
     "checkpoint": ("run/checkpoint/000000000014.safetensors", fuzzing.changed_safetensors),
 }
-REPORT = ["report", "results", "--out", "out/report.html"]
 BELOW = ["report", ".", "--out", "out/report.html"]
 COMMANDS = {
     "agent": [
@@ -193,8 +167,6 @@ COMMANDS = {
     ],
     "evaluations": [BELOW],
     "group": [["resume", "run"], ["status", "."]],
-    "plan": [["report", "plan", "--out", "out/report.html"]],
-    "scores": [["report", "plan", "--out", "out/report.html"]],
     "config": [["status", "."], ["resume", "run"], BELOW],
     "status": [["status", "."], ["resume", "run"], BELOW],
     "metrics": [["status", "."], ["resume", "run"], BELOW],
@@ -208,10 +180,6 @@ COMMANDS = {
     ],
     "progress": [["status", "sweep"]],
     "matrix": [["sweep", "mine.toml", "--dry-run", "--out", "out/sweep"]],
-    "table": [REPORT],
-    "provenance": [REPORT],
-    "reference csv": [[*REPORT, "--reference", "pong.csv"]],
-    "reference json": [[*REPORT, "--reference", "pong.json"]],
     "mdp": [["solve", "g.npz"], ["solve", "g.npz", "--horizon", "3"]],
     "solution": [["simulate", "g.npz", "s.npz", "--episodes", "20"]],
 }
@@ -369,18 +337,16 @@ def test_a_forged_checkpoint_is_passed_over_or_one_line_or_gone_on_from(
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("kind", ["table", "reference csv", "sweep", "config", "metrics"])
+@pytest.mark.parametrize("kind", ["sweep", "config", "metrics"])
 def test_a_page_of_malformed_results_is_written_or_one_line(place, kind):
     """With everything drawn, which the cases above leave out."""
-    from momentum_rl.report.page import write_report
+    from momentum_rl.report import write_report
 
     name, change = CHANGES[kind]
-    whole, references = (place.work / name).read_text(), [Path(name)] * (kind == "reference csv")
-    shutil.copytree("results", "all")
+    whole = (place.work / name).read_text()
     shutil.copytree("sweep", "all/sweep")
     shutil.copytree("run", "all/sweep/runs/CartPole-v1/dqn/seed-0")
     changed = {
-        "table": "all/compare.csv",
         "sweep": "all/sweep/sweep.json",
         "config": "all/sweep/runs/CartPole-v1/dqn/seed-0/config.json",
         "metrics": "all/sweep/runs/CartPole-v1/dqn/seed-0/metrics.jsonl",
@@ -392,9 +358,7 @@ def test_a_page_of_malformed_results_is_written_or_one_line(place, kind):
 
         def page(lines=lines):
             out = Path("out/page.html")
-            write_report(
-                Path("all"), out, references=references, formats=("svg",), notify=lines.append
-            )
+            write_report(Path("all"), out, formats=("svg",), notify=lines.append)
 
         status, said = fuzzing.read(page)
         assert said.count("\n") == status // 2, number
@@ -421,8 +385,6 @@ def test_the_files_that_are_changed_are_good_ones(place):
     assert read_config(place.work / "run") == CONFIG
     for words in {" ".join(words): words for own in COMMANDS.values() for words in own}.values():
         status, said = outcome(words)
-        # Three iterations do not reach the tolerance, of which the answer tells; and a plan of one
-        # run has no figure of its own.
-        fine = said == "" or words[:2] == ["report", "plan"]
-        assert (status, fine) == (0, True) or (status, words[0]) == (3, "solve"), (words, said)
+        # Three iterations do not reach the tolerance, of which the answer tells.
+        assert (status, said) == (0, "") or (status, words[0]) == (3, "solve"), (words, said)
     assert Path("out").is_dir()

@@ -22,8 +22,6 @@ from momentum_rl.errors import Damaged, UserError
 from momentum_rl.mdp.files import load_mdp
 from momentum_rl.plumbing.signals import never
 from momentum_rl.plumbing.sizes import available_memory, require
-from momentum_rl.report.deep.references import read_reference
-from momentum_rl.report.tabular.tables import read_table
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.lock import SWEEP_LOCK, Lock
 from momentum_rl.runs.matrix import read_sweep_file
@@ -32,6 +30,8 @@ from momentum_rl.sweeps.drive import to_stdout
 from momentum_rl.training.checkpoint import Checkpoints, Saved, newest
 from momentum_rl.training.drive import Checkpointer
 from momentum_rl.training.run_directory import RunDirectory
+from paper.claims.tables import read_table
+from paper.references import read_reference
 from tests.test_trust import write_agent
 
 CONFIG = Config("dqn", "CartPole-v1", steps=100, iteration_steps=50)
@@ -161,9 +161,7 @@ def test_a_run_of_a_billion_iterations_is_not_laid_out_for_a_report(tmp_path, re
 def test_a_report_does_not_follow_a_link_that_a_directory_came_with(tmp_path):
     (tmp_path / "precious").write_text("mine")
     (tmp_path / "results").mkdir()
-    rows = "".join(f"avi,{k},{1 / k},0\n" for k in (1, 2, 3))
-    text = f"scheme,iteration,l1_mean,l1_std\n{rows}"
-    (tmp_path / "results" / "compare.csv").write_text(text)
+    put_run(tmp_path / "results" / "run")
     (tmp_path / "results" / "report.html").symlink_to(tmp_path / "precious")
     assert main(["report", "results", "--format", "svg"]) == 0
     assert (tmp_path / "precious").read_text() == "mine"
@@ -193,8 +191,7 @@ def test_a_new_run_does_not_begin_where_its_replay_would_lead_elsewhere(tmp_path
 def test_a_reports_figures_do_not_lead_elsewhere(tmp_path, refused):
     (tmp_path / "results").mkdir()
     (tmp_path / "elsewhere").mkdir()
-    text = "scheme,iteration,l1_mean,l1_std\navi,1,1,0\n"
-    (tmp_path / "results" / "compare.csv").write_text(text)
+    put_run(tmp_path / "results" / "run")
     (tmp_path / "results" / "figures").symlink_to(tmp_path / "elsewhere")
     assert "figures: is a link" in refused("report", "results")
     assert "figures: is a link" in refused("report", "results", "--out", "results/page.html")

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import altair as alt
 
-from momentum_rl.report.deep.references import read_reference
 from momentum_rl.runs.files import read_config, read_metrics
+from paper.references import read_reference
 
 HERE = Path(__file__).parent
 ITERATION = 250_000
@@ -51,9 +51,9 @@ def main() -> None:
     own = whole_iterations(rows)
     curves = read_reference(reference)
     published = [
-        {"first": i * ITERATION, "last": (i + 1) * ITERATION, "run": k, "score": float(curve[i])}
+        {"first": i * ITERATION, "last": (i + 1) * ITERATION, "run": k, "score": score}
         for i in range(len(own))
-        for k, curve in enumerate(curves["MsPacman", VARIANT])
+        for k, score in enumerate(curves["mspacman", VARIANT, "training"][(i + 1) * ITERATION])
     ]
     last = max(rows[-1]["step"], ITERATION)
     x = alt.X(

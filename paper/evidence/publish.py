@@ -1,7 +1,8 @@
 """Makes what the repository shows of the evidence, from the committed runs: `make evidence`.
 
-python -m paper.evidence.publish writes the figures (PNG, SVG, and their numbers as CSV) into
-paper/evidence/figures, and the numbers of docs/evidence.md and README.md between their markers:
+python -m paper.evidence.publish PAGE writes the figures (PNG, SVG, and their numbers as CSV) into
+paper/evidence/figures, the page on all of it to PAGE, and the numbers of docs/evidence.md and
+README.md between their markers:
 
     <!-- evidence:NAME -->
     what the block NAME below makes
@@ -12,6 +13,7 @@ No number about these runs stands outside of them.
 
 import json
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from operator import gt
 from pathlib import Path
@@ -22,20 +24,22 @@ from scipy.stats import ttest_ind
 
 from momentum_rl.envs.interface import LONGEST
 from momentum_rl.plumbing.files import write_aside
-from momentum_rl.report.deep.naming import game_of, pretty
-from momentum_rl.report.deep.results import BASELINE, MOMENTUM
-from momentum_rl.report.drawing.bars import bracketed
-from momentum_rl.report.drawing.figure import Picture
-from momentum_rl.report.drawing.numbers import percent, short
-from momentum_rl.report.evidence import claims
-from momentum_rl.report.evidence.findings import DECOUPLED, DOUBLE, OPTIMISER, everything
-from momentum_rl.report.evidence.gathered import MAIN, Contrast, Evidence, Group, gather
-from momentum_rl.report.evidence.plan import read_plan
-from momentum_rl.report.evidence.sections import drawn
+from momentum_rl.report.chapters import chapter_of
+from momentum_rl.report.figure import Picture
+from momentum_rl.report.intervals import bracketed
+from momentum_rl.report.page import Chapter, Plate, Table, page_to_write, write_page
+from momentum_rl.report.results import BASELINE, game_of, pretty
 from momentum_rl.report.statistics import Estimate
-from momentum_rl.report.verdict import Finding
+from momentum_rl.report.style import percent, short
 from momentum_rl.runs.files import read_evaluations, read_metrics
 from momentum_rl.runs.finding import Score, find_runs
+from paper.evidence import claims
+from paper.evidence.claims import MOMENTUM
+from paper.evidence.findings import DECOUPLED, DOUBLE, OPTIMISER, everything
+from paper.evidence.gathered import MAIN, Contrast, Evidence, Group, gather
+from paper.evidence.plan import PLAN_FILE, read_plan
+from paper.evidence.plates import drawn
+from paper.verdict import Finding
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures"
@@ -76,7 +80,7 @@ def answer(evidence: Evidence) -> str:
             area = "" if cell is None else short(float(cell.areas.mean()))
             whole = contrast.is_complete and label != BASELINE
             better = [own for own in contrast.complete if _above(evidence, own, label, group)]
-            row = {"preset": f"`{group[1]}`", "algorithm": pretty(label, label.split()[0])}
+            row = {"protocol": f"`{group[1]}`", "algorithm": pretty(label, label.split()[0])}
             row["improvement over DQN"] = _gain(contrast) if whole else ""
             row["all runs above all of DQN's on"] = (
                 f"{len(better)} of {len(contrast.games)} games" if whole else ""
@@ -363,19 +367,53 @@ def filled(text: str, evidence: Evidence) -> str:
     return MARKED.sub(lambda m: f"{m[1]}{BLOCKS[m[2]](evidence)}\n{m[3]}", text)
 
 
-def publish() -> None:
-    """Writes the figures and the pages' numbers."""
-    evidence = read_evidence()
+INTRO = (
+    "What is compared, by which score, and what counts as confirmed was fixed before the runs "
+    "(PLAN.md). A game counts when every planned run has ended on it; a claim is decided when "
+    "every planned run that it is about has ended. Intervals hold 95 % of a bootstrap that draws "
+    "runs again within each game. Training and greedy scores are never mixed. The protocol by "
+    "which claims are judged has a baseline that diverges; PLAN-2.md has the deciding experiment."
+)
+
+
+def chapters(evidence: Evidence) -> list[Chapter]:
+    """What was asked and seen, and every group of runs of the plan by itself."""
     figures = [figure for draw in drawn() if (figure := draw(evidence)) is not None]
-    written = {path for own in figures for path in Picture(own).save(FIGURES, FORMATS, scale=SCALE)}
+    progress = [
+        {"matrix": own.name, "runs that have ended": f"{evidence.ended[own.name]} of {own.runs}"}
+        for own in evidence.plan.matrices
+    ]
+    front = Chapter(
+        "evidence",
+        evidence.plan.title,
+        INTRO,
+        plates=tuple(map(Plate, figures)),
+        remarks=tuple(one.remark for one in everything(evidence)),
+        tables=(Table("How far the matrices are", progress),),
+        files=(HERE / PLAN_FILE,),
+    )
+    return [front, *(chapter_of(group, HERE) for group in evidence.groups.values())]
+
+
+def publish(out: Path) -> None:
+    """Writes the figures, the page and the pages' numbers."""
+    file = page_to_write(HERE, out, ("svg", "csv"))
+    evidence = read_evidence()
+    shown = chapters(evidence)
+    written = {
+        path
+        for plate in shown[0].plates
+        for path in Picture(plate.figure).save(FIGURES, FORMATS, scale=SCALE)
+    }
     for old in set(FIGURES.iterdir()) - written:
         old.unlink()
+    lead = "What was planned, what these runs show, and the verdict by the plan's rules."
+    write_page(file, evidence.plan.title, lead, shown, ("svg", "csv"))
     for page in PAGES:
         write_aside(page, filled(page.read_text(encoding="utf-8"), evidence))
-    print(
-        f"{len(figures)} figures in {FIGURES.name}; numbers in {', '.join(p.name for p in PAGES)}"
-    )
+    print(f"{len(written)} files in {FIGURES.name}; numbers in {', '.join(p.name for p in PAGES)}")
+    print(f"report       {file}")
 
 
 if __name__ == "__main__":
-    publish()
+    publish(Path(sys.argv[1]))

@@ -76,8 +76,8 @@ class Garnets(ABC):
 
     def execute(self) -> None:
         """Compute the experiment, write and draw it, and say what is judged and described."""
-        from momentum_rl.report import draw
-        from momentum_rl.report.drawing.figure import check_drawing
+        from momentum_rl.report.figure import check_drawing
+        from paper.report import draw
 
         left_out = None
         try:
@@ -87,12 +87,8 @@ class Garnets(ABC):
             print(f"figures      left out: {missing}")
         path = self.compute(progress=True)
         print(f"written      {path}")
-        if left_out is not None:
-            return
-        files, remarks = draw(path.parent, self.made_by)
-        print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
-        for remark in remarks:
-            print(f"\n{remark.heading}\n  {remark.seen}")
+        if left_out is None:
+            draw(path.parent, self.table)
 
     def _record(self, seconds: float) -> dict[str, Any]:
         """What made a table."""
@@ -110,11 +106,6 @@ class Garnets(ABC):
     def table(self) -> str:
         """The name of its table."""
         return type(self).__name__.lower()
-
-    @property
-    def made_by(self) -> str:
-        """The command by which the report knows its table."""
-        return f"{PROGRAM} {type(self).__name__.lower()}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -148,12 +139,6 @@ class Compare(Garnets):
     def table(self) -> str:
         """The name of its table."""
         return "compare" if self.family == "garnet" else f"compare_{self.family}"
-
-    @property
-    def made_by(self) -> str:
-        """The command by which the report knows its table."""
-        own = "" if self.family == "garnet" else f" --family {self.family}"
-        return f"{super().made_by}{own}"
 
     def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
         """Mean and standard deviation over the MDPs, for every scheme and iteration."""

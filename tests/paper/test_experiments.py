@@ -289,13 +289,13 @@ def test_a_place_that_is_no_directory_is_refused_before_any_work(name, tmp_path,
 
 
 def test_the_schemes_are_compared_on_another_family_and_described(tmp_path):
-    from momentum_rl.report import draw
+    from paper.claims.experiments import chapters_of_tables
 
     experiment = Compare(out=tmp_path, mdps=2, iterations=30, family="inventory", size=4, samples=0)
     path = experiment.compute()
     assert path.name == "compare_inventory.csv"
-    files, remarks = draw(tmp_path, experiment.made_by)
-    assert {file.stem for file in files} == {"schemes_inventory"}
+    ((chapter, remarks),) = chapters_of_tables(tmp_path)
+    assert [plate.figure.name for plate in chapter.plates] == ["schemes_inventory"]
     assert remarks[0].heading.startswith("Seen: Does averaging win")
     rows = path.read_text().splitlines()
     assert rows[0].startswith("scheme,iteration,l1_mean")

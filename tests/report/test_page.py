@@ -1,241 +1,264 @@
+"""The page on runs: what is on it, and what becomes of folders that are not in order."""
+
 import json
-import os
 import re
-from html.parser import HTMLParser
+import shutil
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from momentum_rl.cli import main
 from momentum_rl.errors import UserError
 from momentum_rl.report import write_report
-from momentum_rl.report.drawing.figure import page_libraries
-from momentum_rl.report.page import read_chapters, render
-from momentum_rl.runs.config import Config
-from tests.report import synthetic_results as synthetic
-from tests.report.synthetic_runs import write_run
+from momentum_rl.report.chapters import LEAD, chapters_of_runs
+from momentum_rl.report.curves import Curve, CurvesFigure, Panel
+from momentum_rl.report.figure import Picture, page_libraries
+from momentum_rl.report.intervals import Entry, IntervalsFigure, Statistic
+from momentum_rl.report.page import render
+from momentum_rl.report.statistics import Estimate
+from momentum_rl.report.style import BLUE, INK, Style, percent
+from momentum_rl.runs.config import FORMAT, Config
+from tests.report import synthetic_runs as synthetic
+from tests.report.reading import read
 
-VOID = {"meta", "link", "br", "img", "input", "hr"}
-
-
-class _Reader(HTMLParser):
-    """Ids, links, texts; and whether every element is closed where it should be."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.open: list[str] = []
-        self.ids: list[str] = []
-        self.links: list[str] = []
-        self.text: list[str] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        values = dict(attrs)
-        assert not any(name.startswith("on") for name in values), values
-        if identifier := values.get("id"):
-            self.ids.append(identifier)
-        if link := values.get("href"):
-            self.links.append(link)
-        assert "src" not in values
-        if tag not in VOID:
-            self.open.append(tag)
-
-    def handle_endtag(self, tag: str) -> None:
-        if tag not in VOID:
-            assert self.open.pop() == tag
-
-    def handle_data(self, data: str) -> None:
-        if not self.open or self.open[-1] not in ("script", "style"):
-            self.text.append(data)
+TITLE = "The results of these runs"
+THREE = ("Asterix", "Pong", "SpaceInvaders")
+SMALL = Config("dqn", "CartPole-v1", steps=5_000, iteration_steps=1_000)
 
 
-def _read(page: Path) -> _Reader:
-    reader = _Reader()
-    reader.feed(page.read_text(encoding="utf-8"))
-    assert reader.open == []
-    return reader
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three games, a sweep of β, and a run of each kind that cannot be used."""
+    folder = tmp_path_factory.mktemp("results")
+    synthetic.write_atari(folder / "atari", games=THREE, seeds=3)
+    synthetic.write_betas(folder / "beta", games=("Asterix",), seeds=2)
+    newer = synthetic.write_run(folder / "newer", SMALL, [1.0] * 5)
+    data = json.loads((newer / "config.json").read_text())
+    (newer / "config.json").write_text(json.dumps({**data, "format": 99}))
+    (folder / "foreign").mkdir()
+    (folder / "foreign" / "config.json").write_text("[]")
+    (folder / "empty").mkdir()
+    return folder
 
 
-@pytest.fixture
-def page(tables_page: Path) -> Path:
-    return tables_page
+@pytest.fixture(scope="module")
+def told() -> list[str]:
+    return []
 
 
-def test_every_link_leads_somewhere(page: Path) -> None:
-    reader = _read(page)
+@pytest.fixture(scope="module")
+def page(folder: Path, told: list[str]) -> Path:
+    return write_report(folder, folder / "report.html", formats=["svg"], notify=told.append)
+
+
+def test_a_sweep_and_a_folder_have_figures_tables_and_links_that_lead_somewhere(page: Path) -> None:
+    reader = read(page)
     assert len(reader.ids) == len(set(reader.ids))
-    assert sum(link.endswith(".csv") for link in reader.links) == 3
-    assert sum(link.endswith(".pdf") for link in reader.links) == 10
+    for name in ("atari-curves", "atari-improvements", "paper-beta-curves"):
+        assert name in reader.ids
+        assert (page.parent / "figures" / f"{name}.svg").is_file()
     for link in reader.links:
-        if link.startswith("#"):
-            assert link[1:] in reader.ids
-        else:
-            assert not link.startswith(("/", "http", "file"))
-            assert (page.parent / link).is_file(), link
-
-
-def test_each_figure_has_claim_seen_and_verdict_and_its_origin(page: Path) -> None:
-    text = " ".join(_read(page).text)
-    assert text.count("Claim") == 9
-    assert (
-        "6 of 6 observations are reproduced at the paper's numbers, 3 of 3 theorems hold, 1 of "
-        "them by bounds that say nothing here."
-    ) in " ".join(text.split())
-    assert text.count("About") == 4
-    # As assumed a bias remains: a finding, without a badge.
-    assert "seems to go to zero for every l at j = 1,000, and not at j = 10, 100." in text
-    assert "✗" not in text
-    for expected in ("python -m paper compare --out results", "branching", "jax", "12.3 s"):
-        assert expected in text
-
-
-def test_other_numbers_than_the_papers_are_not_said_to_be_its_own(tmp_path: Path) -> None:
-    folder = synthetic.write_all(tmp_path, 1_000)
-    record = folder / "compare.json"
-    record.write_text(record.read_text().replace('"mdps": 100', '"mdps": 10'))
-    text = " ".join(_read(write_report(folder, formats=[])).text)
-    assert "6 of 6 observations are reproduced, 3 of 3 theorems" in " ".join(text.split())
-
-
-def test_the_same_data_give_the_same_bytes(tables: Path, page: Path, tmp_path: Path) -> None:
-    # At the same distance from the data, as the links are relative.
-    chapters = read_chapters(tables)
-    assert render(chapters, page.parent) == page.read_text(encoding="utf-8")
-    # Not the PDF: the converter lists its fonts in any order.
-    (part,) = (p for c in chapters for p in c.parts if p.figure.name == "bounds")
-    for file in part.picture.save(tmp_path, ["svg", "png"]):
-        assert file.read_bytes() == (page.parent / "figures" / file.name).read_bytes(), file
-
-
-def test_the_page_is_a_few_megabytes_and_names_no_place_to_load_from(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    assert len(text) < 3_000_000
-    assert "default-src 'none'" in text
-    assert "<link" not in text
-    assert "@import" not in text
-    assert not list(page.parent.glob(".*"))
-
-
-def test_any_part_of_the_results_makes_a_page(tmp_path: Path) -> None:
-    synthetic.write_assumption(tmp_path / "assumption.csv", synthetic.assumptions(20))
-    (tmp_path / "assumption.json").unlink()
-    reader = _read(write_report(tmp_path, tmp_path / "report.html", formats=[]))
+        target = page.parent / link
+        assert link[1:] in reader.ids if link.startswith("#") else target.is_file(), link
+    assert not list((page.parent / "figures").glob("*.pdf"))
     text = " ".join(reader.text)
-    assert "How these data were made is not recorded" in text
-    assert "python -m paper compare" in text
-    assert "section-schemes" not in reader.ids
-    assert "assumption.csv" in reader.links
+    assert "movi sweep paper-beta --out results" in text
+    assert "diverged at step 2,500,100" in text
+    assert "learning_rate 0.00025" in text  # a setting that all runs share
 
 
-def test_results_in_folders_below_are_found_each_with_its_place(tmp_path: Path) -> None:
-    """Two experiments of one kind, and another; numbers of figures and foreign files are none."""
-    for place in ("first try", "first-try", "later/deeper"):
-        (tmp_path / place).mkdir(parents=True)
-        synthetic.write_assumption(tmp_path / place / "assumption.csv", synthetic.assumptions(20))
-    synthetic.write_bounds(tmp_path / "bounds.csv", synthetic.bounds(300))
-    for foreign in ("figures/bounds.csv", "later/figures/compare.csv"):
-        (tmp_path / foreign).parent.mkdir()
-        (tmp_path / foreign).write_text("k,y\n1,2\n")
-    told: list[str] = []
-    page = write_report(tmp_path, formats=["svg"], notify=told.append)
-    assert told == []
-    reader = _read(page)
-    text = " ".join(reader.text)
-    assert len(reader.ids) == len(set(reader.ids))
-    for place in ("first try", "first-try", "later/deeper"):
-        assert f"The assumption behind Proposition 1, in {place}" in text
-    for mark in ("first-try", "first-try-2", "later-deeper"):
-        assert f"{mark}-assumption_mean" in reader.ids
-        assert (tmp_path / "figures" / f"{mark}-assumption_mean.svg").is_file()
-    assert "later/deeper/assumption.csv" in reader.links
-    assert "bounds" in reader.ids
-    # What is below is not said to be missing, what is nowhere is.
-    assert "run python -m paper compare" in re.sub(r"\s+", " ", text)
-    assert "run python -m paper assumption" not in re.sub(r"\s+", " ", text)
-
-
-def test_a_file_below_that_cannot_be_read_is_named_by_its_place(tmp_path: Path) -> None:
-    synthetic.write_bounds(tmp_path / "bounds.csv", synthetic.bounds(300))
-    (tmp_path / "sub").mkdir()
-    (tmp_path / "sub" / "compare.csv").write_text("scheme,iteration,l1_mean,l1_std\navi,1,")
-    told: list[str] = []
-    write_report(tmp_path, formats=[], notify=told.append)
-    assert told == [f"{tmp_path / 'sub' / 'compare.csv'}: line 2 has 3 values, expected 4"]
-
-
-def test_a_half_written_file_is_named_and_the_rest_is_shown(tmp_path: Path) -> None:
-    synthetic.write_assumption(tmp_path / "assumption.csv", synthetic.assumptions(20))
-    (tmp_path / "compare.csv").write_text("scheme,iteration,l1_mean,l1_std\navi,1,2,3\navi,2,")
-    (tmp_path / "notes.txt").write_text("foreign")
-    told: list[str] = []
-    page = write_report(tmp_path, tmp_path / "report.html", formats=[], notify=told.append)
-    assert told == [f"{tmp_path / 'compare.csv'}: line 3 has 3 values, expected 4"]
+def test_the_page_names_what_could_not_be_used_and_where(
+    page: Path, folder: Path, told: list[str]
+) -> None:
     text = page.read_text(encoding="utf-8")
-    assert "compare.csv: line 3 has 3 values" in text
-    assert str(tmp_path) not in text
+    lines = [
+        "foreign/config.json: [], expected an object",
+        f"newer/config.json: format 99, this version of movi reads 2 and {FORMAT}",
+    ]
+    assert told == [f"{folder}/{line}" for line in lines]
+    for line in lines:
+        assert line.replace("'", "&#39;") in text
+    assert str(folder) not in text
 
 
-def test_nothing_to_report_is_one_line_and_writes_nothing(tmp_path: Path) -> None:
-    out = tmp_path / "out" / "report.html"
-    (tmp_path / "empty").mkdir()
-    with pytest.raises(UserError, match="no results to report, expected files written by `movi"):
-        write_report(tmp_path / "empty", out)
-    with pytest.raises(UserError, match="no such directory"):
-        write_report(tmp_path / "absent", out)
-    (tmp_path / "empty" / "bounds.csv").write_text("iteration,foreign\n1,2\n")
-    with pytest.raises(UserError, match="nothing that the report knows how to draw"):
-        write_report(tmp_path / "empty", out)
-    (tmp_path / "empty" / "bounds.csv").write_text("")
-    with pytest.raises(UserError, match=r"bounds\.csv: empty"):
-        write_report(tmp_path / "empty", out)
-    assert not out.parent.exists()
-
-
-def test_a_page_that_cannot_be_written_is_one_line(tmp_path: Path) -> None:
-    synthetic.write_assumption(tmp_path / "assumption.csv", synthetic.assumptions(20))
-    with pytest.raises(UserError, match="is a directory, expected a file"):
-        write_report(tmp_path, tmp_path)
-    (tmp_path / "file").write_text("")
-    with pytest.raises(UserError, match="is a file, expected a directory"):
-        write_report(tmp_path, tmp_path / "file" / "report.html")
-
-
-def test_everything_from_files_is_escaped(tmp_path: Path) -> None:
-    evil = '</script><img src=x onerror="alert(1)">&amp;'
-    data = synthetic.compare(200)
-    data = type(data)(
-        data.iteration, {**data.mean, evil: data.mean["sql"]}, {**data.std, evil: data.std["sql"]}
+def test_the_same_runs_give_the_same_page(page: Path, folder: Path) -> None:
+    assert render(TITLE, LEAD, chapters_of_runs(folder), folder, ["svg"]) == page.read_text(
+        encoding="utf-8"
     )
-    synthetic.write_compare(tmp_path / "compare.csv", data)
-    (tmp_path / "compare.json").write_text(
-        json.dumps({"command": evil, "config": {evil: [evil]}, "versions": {evil: evil}})
+
+
+def test_nothing_but_runs_that_cannot_be_used_is_one_line(tmp_path: Path, folder: Path) -> None:
+    shutil.copytree(folder / "newer", tmp_path / "results" / "newer")
+    shutil.copytree(folder / "foreign", tmp_path / "results" / "foreign")
+    with pytest.raises(UserError) as caught:
+        write_report(tmp_path / "results", tmp_path / "out" / "report.html")
+    assert str(caught.value) == (
+        f"{tmp_path}/results/foreign/config.json: [], expected an object (and 1 more)"
     )
-    text = render(read_chapters(tmp_path), tmp_path).replace(page_libraries(), "")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("seeds", [1, 3])
+def test_intervals_are_of_several_runs(seeds: int, tmp_path: Path) -> None:
+    for algorithm, gain in (("dqn", 0.0), ("momentum-dqn", 1.0)):
+        for seed in range(seeds):
+            config = replace(SMALL, algorithm=algorithm, options=None, seed=seed)
+            scores = [2.0 + gain + seed / 10] * 5
+            synthetic.write_run(tmp_path / algorithm / str(seed), config, scores)
+    page = write_report(tmp_path, formats=[])
+    text = re.sub(r"\s+", " ", " ".join(read(page).text))
+    assert "No sentence of a paper is judged by them." in text
+    assert "Claim" not in text
+    # 3/2 − 1 from single runs; (3.1 − 2.1) / 2.1 from three.
+    table = page.read_text(encoding="utf-8").partition("Improvements over all games")[2]
+    assert f"+{'48' if seeds > 1 else '50'} %" in table.partition("</table>")[0]
+    assert ("<td>–</td>" in table.partition("</table>")[0]) is (seeds == 1)
+
+
+def test_runs_that_have_only_begun_make_no_page(tmp_path: Path) -> None:
+    synthetic.write_run(tmp_path / "run", SMALL, [], status="running")
+    with pytest.raises(UserError, match="run: no iteration completed yet"):
+        write_report(tmp_path, tmp_path / "report.html")
+    one = synthetic.write_run(tmp_path / "other", replace(SMALL, seed=1), [3.0], status="running")
+    assert write_report(tmp_path, tmp_path / "report.html", formats=[]).is_file()
+    (one / "metrics.jsonl").unlink()
+    with pytest.raises(UserError, match=r"metrics\.jsonl: not there"):
+        write_report(tmp_path, tmp_path / "report.html")
+
+
+def test_everything_from_runs_is_escaped(tmp_path: Path) -> None:
+    evil = '</script><img src=x onerror="alert(1)">'
+    for algorithm in ("dqn", "momentum-dqn"):
+        fields = {"preset": evil, "steps": 5_000, "iteration_steps": 1_000}  # as a file may say
+        config = Config.from_dict({"algorithm": algorithm, "env": evil, **fields})
+        synthetic.write_run(tmp_path / "loose" / algorithm, config, [1.0, 2.0, 3.0, 4.0, 5.0])
+    labelled = replace(SMALL, preset=evil)
+    synthetic.write_sweep(tmp_path / "sweep", [(evil, labelled, 1)], evil)
+    synthetic.write_run(tmp_path / "sweep" / "runs" / "x", labelled, [1.0, 2.0, 3.0, 4.0, 5.0])
+    chapters = chapters_of_runs(tmp_path)
+    assert [len(chapter.plates) for chapter in chapters[-2:]] == [2, 1]
+    assert f"sweep {evil}" in chapters[-1].title
+    text = render(evil, evil, chapters, tmp_path).replace(page_libraries(), "")
     assert "<img" not in text
     assert "&lt;/script&gt;&lt;img src=x onerror=" in text
 
 
-@pytest.mark.parametrize("letter", ["\u2028", "\u2029", "\x1b"])
-def test_a_name_with_a_letter_that_vega_cannot_read_makes_a_page(
-    letter: str, tmp_path: Path
+# The command -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["--format", "gif"], "'gif'"),
+        (["--game", "Pong"], "--game"),
+    ],
+)
+def test_a_wrong_option_is_one_line_and_writes_nothing(
+    options: list[str],
+    complaint: str,
+    folder: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    """A separator of lines in an environment's name ended the whole report."""
-    for env in (f"Maze{letter}1", "Other"):
-        for algorithm in ("dqn", "momentum-dqn"):
-            for seed in range(2):
-                config = Config(algorithm, env, seed=seed, steps=3000, iteration_steps=1000)
-                place = tmp_path / "runs" / f"{env == 'Other'}-{algorithm}-{seed}"
-                write_run(place, config, [1.0, 2.0, 3.0 + seed])
-    page = write_report(tmp_path / "runs", tmp_path / "report.html", formats=[])
-    drawn = re.findall(r"<text[^>]*>([^<]*)</text>", page.read_text(encoding="utf-8"))
-    assert "Maze 1" in drawn
-    assert not any(letter in text for text in drawn)
+    out = tmp_path / "out" / "page.html"
+    assert main(["report", str(folder / "atari"), "--out", str(out), *options]) == 2
+    said = capsys.readouterr().err
+    assert complaint in said
+    assert said.count("\n") == 1
+    assert not out.parent.exists()
 
 
-def test_a_path_with_odd_letters_is_linked(tmp_path: Path) -> None:
-    odd = tmp_path / 'a "b" #c%20 é'
-    odd.mkdir()
-    synthetic.write_assumption(odd / "assumption.csv", synthetic.assumptions(20))
-    page = write_report(odd, tmp_path / "report.html", formats=["svg"])
-    from urllib.parse import unquote
+# Figures -----------------------------------------------------------------------------------------
 
-    links = [link for link in _read(page).links if link.endswith(".csv")]
-    assert [os.path.normpath(unquote(link)) for link in links] == [f"{odd.name}/assumption.csv"]
+
+def _improvements(*values: float, spread: float | None = None) -> IntervalsFigure:
+    entries = tuple(
+        Entry(
+            f"g{i}",
+            Style("one", BLUE),
+            Estimate(v, None if spread is None else v - spread, spread and v + spread),
+        )
+        for i, v in enumerate(values)
+    )
+    return IntervalsFigure("f", "F", "all", (Statistic("", 0.0, entries),), value="gain")
+
+
+def test_intervals_are_what_they_say() -> None:
+    figure = _improvements(0.5, -0.25, spread=0.1)
+    rows = figure.spec(interactive=True)["datasets"]["panel0"]
+    assert [(row["v"], row["l"], row["h"]) for row in rows] == [
+        (0.5, 0.4, 0.6),
+        (-0.25, -0.35, -0.15),
+    ]
+    assert rows[1]["t"] == "−25 % [−35 %, −15 %]"
+    assert "bootstrap intervals" in figure.caption
+
+
+def test_gains_beyond_measure_get_another_axis_and_the_caption_says_so() -> None:
+    figure = _improvements(30.0, 0.1, -0.5)
+    assert "logarithmic beyond" in figure.caption
+    endless = IntervalsFigure(
+        "f",
+        "F",
+        "all",
+        (Statistic("", 0.0, (Entry("g", Style("one", INK), Estimate(0.1, -np.inf, np.inf)),)),),
+    )
+    assert "cut off" in endless.caption
+    for one in (figure, endless, _improvements(0.0), _improvements(float("inf"))):
+        assert "<svg" in Picture(one).svg
+        json.dumps(one.spec(interactive=True), allow_nan=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "text"), [(0.0, "0 %"), (0.0004, "0 %"), (-1.0, "−100 %"), (0.0994, "+9.9 %")]
+)
+def test_shares_in_words(value: float, text: str) -> None:
+    assert percent(value) == text
+
+
+def test_a_drawn_point_is_a_point_of_the_data() -> None:
+    mean = np.sin(np.arange(900.0))
+    curve = Curve(Style("one", BLUE), np.arange(1.0, 901), mean, mean * 0 + 1)
+    figure = CurvesFigure("f", "F", "all", (Panel("g", (curve,)),))
+    rows = [r for r in figure.spec(interactive=False)["datasets"]["all"] if r["k"] == "line"]
+    assert len(rows) == 400
+    assert (rows[0]["x"], rows[-1]["x"]) == (1, 900)
+    for row in rows:
+        assert row["y"] == pytest.approx(mean[int(row["x"]) - 1], abs=1e-4)
+        assert row["h"] - row["l"] == pytest.approx(2, abs=1e-3)
+    assert "Drawn at 400 of 900 points" in figure.caption
+
+
+def test_panels_without_a_value_or_with_one_still_draw(tmp_path: Path) -> None:
+    style = Style("one", BLUE)
+    one, two = np.array([1.0]), np.array([1.0, 2.0])
+    panels = (
+        Panel("empty", (Curve(style, two, two * np.nan),)),
+        Panel("single", (Curve(style, one, np.array([3.0]), np.array([0.0]), marks=(0, 7)),)),
+    )
+    figure = CurvesFigure("f", "F", "all", panels)
+    for form in Picture(figure).save(tmp_path):
+        assert form.stat().st_size > 500
+    assert "× marks where a run diverged" in figure.caption
+
+
+def test_figures_use_only_letters_that_their_font_has(folder: Path) -> None:
+    allowed = re.compile(r"[ -~ -ÿα-ω−∞]*")
+    for chapter in chapters_of_runs(folder):
+        for plate in chapter.plates:
+            figure = plate.figure
+            words = [figure.title, figure.subtitle]
+            words += [style.label for style in getattr(figure, "styles", [])]
+            for text in words:
+                assert allowed.fullmatch(text), text
+
+
+def test_curves_differ_by_dashes_alone(folder: Path) -> None:
+    figures = [plate.figure for one in chapters_of_runs(folder) for plate in one.plates]
+    panels = [figure for figure in figures if isinstance(figure, CurvesFigure)]
+    assert len(panels) == 2
+    for figure in panels:
+        dashes = [style.dash for style in figure.styles]
+        assert len(set(dashes)) == len(dashes), figure.name

@@ -15,7 +15,7 @@ import pytest
 import momentum_rl
 from momentum_rl.agents.agent import BEST_FILE, load
 from momentum_rl.plumbing.reading import as_json, parsed
-from momentum_rl.report.page import write_report
+from momentum_rl.report import write_report
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_evaluations, read_metrics
 from momentum_rl.training.train import train
@@ -124,5 +124,5 @@ def test_no_file_of_ours_is_written_by_another_rule():
         for line in file.read_text().splitlines():
             if "json.dumps(" in line and "allow_nan=False" not in line:
                 found.append(file.relative_to(package).as_posix())
-    # An option's text, which is read from a config; and figures.
-    assert found == ["agents/options.py", "reports/page.py", "reports/sections.py"]
+    # An option's text, which is read from a config; and a figure.
+    assert found == ["agents/options.py", "report/page.py"]

@@ -12,33 +12,20 @@ from momentum_rl.errors import UserError, one_line
 
 @dataclass(frozen=True)
 class Report:
-    """Turn a directory of results into one self-contained HTML page, and figures for papers."""
+    """Turn runs into one self-contained HTML page, and figures for papers."""
 
     directory: Positional[Annotated[Path, arg(metavar="DIR")]]
-    """What `movi train` and `movi sweep` wrote anywhere below it."""
+    """What `movi train` and `movi sweep` wrote, anywhere below it."""
     out: Annotated[Path | None, arg(metavar="PAGE")] = None
-    """The page; figures go beside it (default: DIR/report.html)."""
-    reference: Annotated[tuple[Path, ...], arg(metavar="FILE …")] = ()
-    """Published curves to lay over ours. Atari, training: Dopamine's JSON (one file per game), or a
-    CSV with game, variant, run, iteration, train_return. MinAtar, greedy: a CSV with game, algo,
-    step, return."""
-    game: Annotated[str | None, arg(metavar="NAME")] = None
-    """The game that is drawn large (default: SpaceInvaders, as in the paper; else the first)."""
+    """The page; figures go next to it (default: DIR/report.html)."""
     format: tuple[Literal["pdf", "png", "svg", "csv"], ...] = ("pdf", "png", "svg")
     """What the figures are written as; csv for their numbers."""
 
     def execute(self) -> None:
         """Write the page and say where it is."""
-        from momentum_rl.report.page import write_report
+        from momentum_rl.report.chapters import write_report
 
-        page = write_report(
-            self.directory,
-            self.out,
-            references=self.reference,
-            game=self.game,
-            formats=self.format,
-            notify=lambda line: print(f"movi: {one_line(line)}", file=sys.stderr),
-        )
+        page = write_report(self.directory, self.out, formats=self.format, notify=complain)
         print(f"report       {page}")
 
 
@@ -51,15 +38,20 @@ class Compare:
 
     def execute(self) -> None:
         """Print a table for each environment."""
-        from momentum_rl.report.side_by_side import side_by_side
+        from momentum_rl.report.chapters import side_by_side
 
         if not self.runs:
             raise UserError("runs: none, expected run directories, sweeps or folders of them")
         lines, problems = side_by_side(self.runs)
         for problem in problems:
-            print(f"movi: {one_line(problem)}", file=sys.stderr)
+            complain(problem)
         print("\n".join(lines))
         print(
             "\nevaluation: mean score at the end; area: mean score along the run; [95 % bootstrap "
             "interval over runs that ended]"
         )
+
+
+def complain(problem: str) -> None:
+    """Say what could not be used."""
+    print(f"movi: {one_line(problem)}", file=sys.stderr)

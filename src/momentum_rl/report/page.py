@@ -1,4 +1,4 @@
-"""The report: one HTML page that needs no network, with the figures' files beside it.
+"""One HTML page that needs no network, of chapters, with the figures' files in a folder next to it.
 
 Every figure is on the page twice: as a static drawing, which is all that a reader without
 JavaScript needs, and as a specification that replaces it when the page has loaded. The same data
@@ -8,10 +8,9 @@ give the same bytes.
 import json
 import os
 import re
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
-from importlib import resources
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -25,207 +24,115 @@ from momentum_rl.plumbing.files import (
     write_aside,
     writing,
 )
-from momentum_rl.report.deep.references import read_references
-from momentum_rl.report.deep.sections import deep_sections
-from momentum_rl.report.drawing.figure import (
+from momentum_rl.report.figure import (
     FORMATS,
     Figure,
     Picture,
+    asset,
     check_formats,
     page_libraries,
 )
-from momentum_rl.report.drawing.styles import DARK, INK, MUTED
-from momentum_rl.report.evidence.plan import has_plan
-from momentum_rl.report.evidence.sections import evidence_sections
-from momentum_rl.report.sections import Loaded, Section
-from momentum_rl.report.tabular.sections import SECTIONS, tabular_sections
-from momentum_rl.report.verdict import CONFIRMED, HOLDS, Finding, Verdict
 from momentum_rl.version import __version__
 
 FIGURES = "figures"
-"""Directory beside the page that gets the figures' files."""
-
+"""The directory next to the page that gets the figures' files."""
 MOST_PROBLEMS = 20
-"""Problems of a section that the page names; ``notify`` hears of all."""
-
-PAPER = {"mdps": 100, "states": 30, "actions": 4, "branching": 4}
-"""The paper's numbers for Garnets (Section 7.1)."""
-
-PAGE_COLOURS = {
-    "page": ("#f6f8fa", "#10151b"),
-    "card": ("#ffffff", "#18202a"),
-    "ink": (INK, DARK[INK]),
-    "muted": (MUTED, DARK[MUTED]),
-    "line": ("#dfe4e8", "#2b3541"),
-    "edge": ("#b8c1c9", "#4a5765"),
-    "link": ("#0a5f9e", "#6cb8f0"),
-    "yes": ("#11703c", "#4fce88"),
-    "no": ("#b3261e", "#ff8a80"),
-    "open": ("#7a5b00", "#e6b422"),
-}
-"""By CSS variable: its value on a light and on a dark page."""
-
-KINDS = {True: ("yes", "✓"), "but": ("open", "(✓)"), False: ("no", "✗"), None: ("open", "?")}
-"""By verdict: its CSS class and its mark; "but" if it is affirmed within a limit."""
+"""Problems of a chapter that the page names."""
 
 
 @dataclass(frozen=True)
-class Part:
-    """A figure with what is said about it."""
+class Remark:
+    """Something said of data: parts by name, and a judgement if there is one."""
+
+    parts: Mapping[str, str]
+    kind: str = ""
+    """yes, no or open if it is a judgement: the CSS class."""
+    word: str = ""
+    """The judgement."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table for the page."""
+
+    caption: str
+    rows: Sequence[Mapping[str, Any]]
+    """By column, the same in every row; a path becomes a link."""
+    folded: bool = False
+    """Shown when asked for."""
+
+
+@dataclass(frozen=True)
+class Plate:
+    """A figure with what is said of it."""
 
     figure: Figure
-    verdicts: tuple[Verdict | Finding, ...]
-    """The paper's claims, judged; and what else is seen, described."""
+    remarks: tuple[Remark, ...] = ()
 
     @cached_property
     def picture(self) -> Picture:
         """The figure, drawn."""
         return Picture(self.figure)
 
-    @property
-    def judged(self) -> list[Verdict]:
-        """The verdicts alone."""
-        return _judged(self.verdicts)
-
-
-def _judged(said: Sequence[Verdict | Finding]) -> list[Verdict]:
-    return [one for one in said if isinstance(one, Verdict)]
-
 
 @dataclass(frozen=True)
 class Chapter:
-    """A section with its data: what the page shows, before it is HTML."""
+    """A part of the page: what is shown of some data."""
 
-    section: Section
-    loaded: Loaded | None = None
-    """Its data, if they are there and good."""
-    parts: tuple[Part, ...] = ()
-    """Its figures; none without data."""
+    name: str
+    """Its anchor."""
+    title: str
+    intro: str
+    """What it is about, in a sentence or two."""
+    plates: tuple[Plate, ...] = ()
+    remarks: tuple[Remark, ...] = ()
+    """Said of the data as a whole: before the figures."""
+    notes: tuple[str, ...] = ()
+    """What a reader must know: before these."""
+    tables: tuple[Table, ...] = ()
+    """After the figures."""
+    files: tuple[Path, ...] = ()
+    """The data, to which the page links."""
     problems: tuple[str, ...] = ()
-    """What is wrong with the data, if anything: each begins with the file in the directory."""
-
-    @property
-    def judged(self) -> list[Verdict]:
-        """The verdicts on the data as a whole."""
-        return _judged(self.loaded.said) if self.loaded is not None else []
+    """What is wrong with the data, if anything: each begins with the file."""
 
 
-def read_chapters(
-    directory: Path, references: Sequence[Path] = (), game: str | None = None
-) -> list[Chapter]:
-    """Everything that a results directory has to show; bad files become problems, not errors.
-
-    Raises UserError if the directory has nothing to show, or a reference cannot be used.
-    """
-    _check(directory)
-    planned = has_plan(directory)
-    found = evidence_sections if planned else deep_sections
-    sections, problems = found(directory, read_references(references), game)
-    before = () if planned else tabular_sections(directory, FIGURES)
-    chapters = [_read_chapter(directory, section) for section in (*before, *sections)]
-    first = chapters[len(before)]
-    chapters[len(before)] = replace(first, problems=(*problems, *first.problems))
-    return _something(directory, chapters)
-
-
-def _check(directory: Path) -> None:
+def page_to_write(directory: Path, out: Path | None, formats: Sequence[str]) -> Path:
+    """Where the page of a directory goes, after all that can be refused before the work."""
     if not directory.is_dir():
         raise UserError(f"{directory}: no such directory, expected a directory with results")
-
-
-def _something(directory: Path, chapters: list[Chapter]) -> list[Chapter]:
-    """The chapters, if they have something to show."""
-    if not any(chapter.parts for chapter in chapters):
-        problems = [problem for chapter in chapters for problem in chapter.problems]
-        if problems:
-            more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-            raise UserError(f"{directory}{os.sep}{problems[0]}{more}")
-        makers = ", ".join(f"`{chapter.section.made_by}`" for chapter in chapters)
-        raise UserError(f"{directory}: no results to report, expected files written by {makers}")
-    return chapters
-
-
-def _read_chapter(directory: Path, section: Section) -> Chapter:
-    try:
-        loaded = section.load(directory)
-    except UserError as error:
-        # Errors begin with the file's path; the page names it from the results directory.
-        problem = str(error).removeprefix(f"{directory}{os.sep}")
-        return Chapter(section, problems=(problem,))
-    if loaded is None:
-        return Chapter(section)
-    parts = []
-    for entry in section.entries:
-        figure = entry.figure(loaded.data)
-        if figure is not None:
-            said = [judge(loaded.data) for judge in entry.verdicts]
-            parts.append(Part(figure, tuple(one for one in said if one is not None)))
-    if parts:
-        return Chapter(section, loaded, tuple(parts))
-    name = loaded.files[0].name if loaded.files else section.title
-    problem = f"{name}: nothing that the report knows how to draw"
-    return Chapter(section, loaded, problems=(problem,))
-
-
-def write_report(
-    directory: Path,
-    out: Path | None = None,
-    *,
-    references: Sequence[Path] = (),
-    game: str | None = None,
-    formats: Sequence[str] = FORMATS,
-    notify: Callable[[str], None] | None = None,
-) -> Path:
-    """Write the report on a results directory to ``out``, and its figures beside it.
-
-    Files that cannot be used are named on the page, and to ``notify``; if none can be used, or
-    ``out`` cannot be written, a UserError says so and no page is written.
-
-    Args:
-      directory: what the commands wrote; run directories may be anywhere below it.
-      out: the page; report.html in the directory by default.
-      references: published curves to lay over those of the same games.
-      game: the one that is drawn large.
-      formats: in which the figures are written.
-      notify: hears of what could not be used.
-    """
-    directory = Path(directory)
     if out is None:  # a name of ours in a directory that may be others': a link is not followed
-        file = out = directory / "report.html"
+        file = directory / "report.html"
         directory_to_write(directory)
         check_replaceable(file)
     else:
         file = file_to_write(out, new_directory=True)
     check_own_directory(file.parent / FIGURES, file.parent)
     check_formats(formats)
-    chapters = read_chapters(directory, references, game)
-    page = render(chapters, file.parent, formats)
+    return file
+
+
+def write_page(
+    file: Path, title: str, lead: str, chapters: Sequence[Chapter], formats: Sequence[str] = FORMATS
+) -> None:
+    """Writes the page, and the figures in these formats next to it; or neither."""
+    page = render(title, lead, chapters, file.parent, formats)
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         for chapter in chapters:
-            for part in chapter.parts:
-                part.picture.save(file.parent / FIGURES, formats)
+            for plate in chapter.plates:
+                plate.picture.save(file.parent / FIGURES, formats)
         write_aside(file, page)
-    if notify is not None:
-        for chapter in chapters:
-            for problem in chapter.problems:
-                notify(f"{directory}{os.sep}{problem}")
-    return out
 
 
-def draw(directory: Path, made_by: str) -> tuple[list[Path], list[Verdict | Finding]]:
-    """Draw the figures of one command's results into them; the files, and what is said of them."""
-    _check(directory)
-    sections = [section for section in SECTIONS if section.made_by == made_by]
-    chapters = _something(directory, [_read_chapter(directory, section) for section in sections])
-    parts = [part for chapter in chapters for part in chapter.parts]
-    check_own_directory(directory / FIGURES, directory)
-    files = [path for part in parts for path in part.picture.save(directory / FIGURES)]
-    return files, [verdict for part in parts for verdict in part.verdicts]
-
-
-def render(chapters: Sequence[Chapter], beside: Path, formats: Sequence[str] = FORMATS) -> str:
-    """The page's HTML; links are relative to the directory ``beside``."""
+def render(
+    title: str,
+    lead: str,
+    chapters: Sequence[Chapter],
+    folder: Path,
+    formats: Sequence[str] = FORMATS,
+) -> str:
+    """The page's HTML; links are relative to a folder."""
     try:
         from jinja2 import Environment, StrictUndefined
         from markupsafe import Markup, escape
@@ -233,10 +140,11 @@ def render(chapters: Sequence[Chapter], beside: Path, formats: Sequence[str] = F
         raise MissingExtra("report", "report") from error
 
     def prose(text: str) -> Markup:
-        """Text with the paper's indices (q_π, β_k) set as such."""
-        html = re.sub(r"\b([qβπεhP])_\{([jkl+:−0-9]+)\}", r"\1<sub>\2</sub>", str(escape(text)))
-        pattern = r"\b([qβπεhF])_(?:\{(j−1)\}|([jkπ])\b)"
-        return Markup(re.sub(pattern, r"\1<sub>\2\3</sub>", html))
+        """Text with indices (q_π, β_k, P_{j+l:j}) set as such."""
+        html = re.sub(
+            r"\b([qβπεhFP])_(?:\{([jkl+:−0-9]+)\}|([jkπ])\b)", _lowered, str(escape(text))
+        )
+        return Markup(html)
 
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
@@ -244,67 +152,35 @@ def render(chapters: Sequence[Chapter], beside: Path, formats: Sequence[str] = F
     filters: dict[str, Callable[[Any], str]] = {
         "prose": prose,
         "cell": lambda value: _cell(value, Markup),
-        "address": lambda path: quote(Path(os.path.relpath(path, beside)).as_posix()),
+        "address": lambda path: quote(Path(os.path.relpath(path, folder)).as_posix()),
         "drawing": lambda picture: Markup(_themed(picture.svg)),
         "specification": lambda picture: Markup(_specification(picture.spec)),
     }
     environment.filters.update(filters)
-    shown = [chapter for chapter in chapters if chapter.parts or chapter.problems]
-    is_tabular = any(chapter.section.file for chapter in shown)
-    whole = [verdict for chapter in shown for verdict in chapter.judged]
-    beside_figures = [v for chapter in shown for part in chapter.parts for v in part.judged]
-    settings = [c.loaded.provenance for c in shown if c.section.file and c.loaded]
-    papers = [one and PAPER.items() <= one.config.items() for one in settings]
-    numbers = " at the paper's numbers" if papers and all(papers) else ""
-    title, lead = _opening(whole, beside_figures, numbers)
     libraries = page_libraries().replace("</script", "<\\/script").replace("<!--", "<\\!--")
-    return environment.from_string(_asset("page.html")).render(
-        shown=shown,
-        absent=[
-            chapter.section
-            for chapter in chapters
-            if is_tabular and chapter.section.expected and not (chapter.parts or chapter.problems)
-        ],
+    return environment.from_string(asset("page.html")).render(
+        chapters=chapters,
         title=title,
         lead=lead,
-        kinds=KINDS,
         formats=formats,
         figures=FIGURES,
+        marks={"yes": "✓", "no": "✗", "open": "?", "limited": "(✓)"},
         most_problems=MOST_PROBLEMS,
         version=__version__,
-        style=Markup(_colours() + _asset("page.css")),
+        style=Markup(asset("page.css")),
         libraries=Markup(libraries),
-        script=Markup(_asset("page.js")),
+        script=Markup(asset("page.js")),
     )
 
 
-def _asset(name: str) -> str:
-    return (
-        resources.files("momentum_rl.report").joinpath("assets", name).read_text(encoding="utf-8")
-    )
-
-
-def _colours() -> str:
-    """The CSS variables of both themes; print is always light."""
-
-    def block(dark: bool) -> str:
-        page = {name: pair[dark] for name, pair in PAGE_COLOURS.items()}
-        figures = {f"f{light[1:]}": (on_dark if dark else light) for light, on_dark in DARK.items()}
-        values = "".join(f"--{name}:{value};" for name, value in (page | figures).items())
-        return f"{{{values}color-scheme:{'dark' if dark else 'light'}}}\n"
-
-    return (
-        f":root{block(False)}"
-        f"@media (prefers-color-scheme: dark){{:root:not([data-theme=light]){block(True)}}}\n"
-        f":root[data-theme=dark]{block(True)}"
-        f"@media print{{:root:root:root{block(False)}}}\n"
-    )
+def _lowered(match: re.Match[str]) -> str:
+    return f"{match[1]}<sub>{match[2] or match[3]}</sub>"
 
 
 def _themed(text: str) -> str:
-    """A drawing or a specification with its colours as CSS variables."""
-    for colour in DARK:
-        text = text.replace(f'"{colour}"', f'"var(--f{colour[1:]})"')
+    """A drawing or a specification with its colours as the page's CSS variables."""
+    for colour in re.findall(r"--f([0-9a-f]{6}):", asset("page.css")):
+        text = text.replace(f'"#{colour}"', f'"var(--f{colour})"')
     return text
 
 
@@ -320,38 +196,3 @@ def _cell(value: object, markup: Callable[[str], Any]) -> Any:
     if not bracket:
         return value
     return markup("<span>{}</span> <span>[{}</span>").format(number, interval)
-
-
-def _opening(
-    whole: Sequence[Verdict], beside_figures: Sequence[Verdict], numbers: str
-) -> tuple[str, str]:
-    """The page's title and first paragraph: about the paper where its claims can be judged.
-
-    Args:
-      whole: the verdicts of an experiment that was planned to judge claims.
-      beside_figures: those on what there happens to be.
-      numbers: with which they were obtained, if these are the paper's.
-    """
-    verdicts = [*whole, *beside_figures]
-    undecided = sum(verdict.confirmed is None for verdict in verdicts)
-    if not whole and undecided == len(verdicts):
-        said = "They decide none of the paper's claims that are quoted here."
-        none = "None of the paper's claims is judged by them."
-        return "The results of these runs", f"What these runs show. {said if verdicts else none}"
-    observed, proven = ([v for v in verdicts if v.affirmed == w] for w in (CONFIRMED, HOLDS))
-    parts = [f"{_affirmed(observed)} observations are reproduced{numbers}"] if observed else []
-    shared = {verdict.but for verdict in observed}
-    parts += [but for but in shared if but and len(shared) == 1]
-    if proven:
-        empty = sum(bool(verdict.but) for verdict in proven)
-        parts.append(f"{_affirmed(proven)} theorems hold")
-        parts += [f"{empty} of them by bounds that say nothing here"] if empty else []
-    parts += [f"{undecided} cannot be decided"] if undecided else []
-    return "Momentum in Reinforcement Learning: the results", (
-        "What the paper claims, what these runs show, and the verdict computed from the data. A "
-        f"verdict stands only where the paper makes a statement, and quotes it. {', '.join(parts)}."
-    )
-
-
-def _affirmed(verdicts: Sequence[Verdict]) -> str:
-    return f"{sum(verdict.confirmed is True for verdict in verdicts)} of {len(verdicts)}"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from momentum_rl.errors import UserError
-from momentum_rl.report.drawing.numbers import Array
+from momentum_rl.report.style import Array
 
 RESAMPLES = 10_000
 """Bootstrap samples behind an interval."""

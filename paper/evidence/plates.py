@@ -1,0 +1,207 @@
+"""The figures of the evidence: does it help, on which game, and by how much."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import cycle
+
+from momentum_rl.report.chapters import learning_curves
+from momentum_rl.report.curves import CurvesFigure
+from momentum_rl.report.figure import Figure
+from momentum_rl.report.intervals import Entry, IntervalsFigure, Statistic, bracketed
+from momentum_rl.report.results import BASELINE, Results, Series
+from momentum_rl.report.statistics import Comparison
+from momentum_rl.report.style import ALGORITHMS, FURTHER, INK, SKY, Style
+from momentum_rl.runs.finding import Score
+from paper.claims.atari import is_main
+from paper.evidence.claims import BETA_GAMES, BETAS, HEURISTIC, MOMENTUM, told
+from paper.evidence.findings import DECOUPLED, DOUBLE, SAC
+from paper.evidence.gathered import MAIN, Contrast, Evidence, Group
+
+
+def drawn() -> tuple[Callable[[Evidence], Figure | None], ...]:
+    """The figures that are kept with the plan."""
+    return (
+        does_it_help,
+        partial(improvements, score="greedy"),
+        partial(overall, score="greedy"),
+        partial(does_it_help, score="training"),
+        partial(improvements, score="training"),
+        partial(overall, score="training"),
+        is_it_the_average,
+        beta,
+        in_c51,
+        *(partial(in_sac, group=group) for group in SAC),
+    )
+
+
+def does_it_help(evidence: Evidence, score: Score = "greedy") -> CurvesFigure | None:
+    """DQN and Momentum-DQN game by game, with the improvement where all runs have ended."""
+    contrast = evidence.contrast(MOMENTUM, BASELINE, score=score)
+    title = f"Does momentum help? Momentum-DQN and DQN on MinAtar, {score} score"
+    return _curves(evidence, contrast, f"does-it-help-{score}", title)
+
+
+def is_it_the_average(evidence: Evidence) -> CurvesFigure | None:
+    """Momentum-DQN with its average and with none (β = 0), beside DQN and Double DQN."""
+    contrast = evidence.contrast(MOMENTUM, DECOUPLED)
+    title = "Is it the average? Momentum-DQN with β = 0 has none; greedy score"
+    return _curves(evidence, contrast, "decoupling-greedy", title, others=(BASELINE, DOUBLE))
+
+
+def in_c51(evidence: Evidence) -> CurvesFigure | None:
+    """C51 and Momentum-C51 beside DQN and Momentum-DQN."""
+    contrast = evidence.contrast("momentum-c51", "c51")
+    title = "Momentum in C51 on MinAtar, greedy score"
+    return _curves(evidence, contrast, "c51-greedy", title, others=(BASELINE, MOMENTUM))
+
+
+def in_sac(evidence: Evidence, group: Group) -> CurvesFigure | None:
+    """SAC and what momentum makes of it."""
+    contrast = evidence.contrast("momentum-sac", "sac", score="training", group=group)
+    name, title = f"sac-{group[0].lower()}-training", f"Momentum in SAC ({group[0]})"
+    others = ("momentum-sac (regularised)",)
+    return _curves(evidence, contrast, name, f"{title}, training score", group=group, others=others)
+
+
+def _curves(
+    evidence: Evidence,
+    contrast: Contrast,
+    name: str,
+    title: str,
+    *,
+    group: Group = MAIN,
+    others: Sequence[str] = (),
+) -> CurvesFigure | None:
+    """Curves of a contrast on its games, with the improvement above each; and of others."""
+    results = evidence.by(contrast.score, group)
+    known = _by_label(results)
+    if results is None or not {contrast.over, contrast.label} <= known.keys():
+        return None
+    labels = (contrast.over, contrast.label, *others)
+    shown = _styled([known[label] for label in labels if label in known])
+    games = [game for game in results.games if game in contrast.games]
+    figure = learning_curves(results, name, title, games, shown)
+    if figure is None:
+        return None
+    gains = {} if contrast.comparison is None else contrast.comparison.games
+    panels = tuple(
+        replace(
+            panel,
+            title=f"{panel.title}: "
+            + (bracketed(gains[panel.title]) if panel.title in gains else "not complete"),
+        )
+        for panel in figure.panels
+    )
+    pair = f"{known[contrast.label].style.label} over {known[contrast.over].style.label}"
+    return replace(
+        figure,
+        name=name,
+        subtitle=f"above each game the gain in area of {pair}",
+        panels=panels,
+        note=f"{figure.note} {told(contrast)}".strip(),
+    )
+
+
+def _by_label(results: Results | None) -> dict[str, Series]:
+    return {} if results is None else {series.label: series for series in results.series}
+
+
+def _styled(shown: Sequence[Series], *, avoided: str = SKY) -> list[Series]:
+    """Each in a colour of its own among these alone: in all of the evidence they come again.
+
+    Thin lines of sky look like blue ones.
+    """
+    taken = {avoided, *(one.style.colour for one in shown if one.label in ALGORITHMS)}
+    looks = cycle([look for look in FURTHER if look[0] not in taken])
+    return [
+        one if one.label in ALGORITHMS else replace(one, style=Style(one.style.label, *next(looks)))
+        for one in shown
+    ]
+
+
+def _contrasts(evidence: Evidence, score: Score) -> list[tuple[Series, Contrast, Comparison]]:
+    """Every main algorithm that the plan has on all games against DQN, as far as complete."""
+    games = {*evidence.contrast(MOMENTUM, BASELINE).games}
+    known = _by_label(evidence.by(score))
+    pairs = []
+    for series in known.values():
+        contrast = evidence.contrast(series.label, BASELINE, score=score)
+        wanted = is_main(series) and series.label != BASELINE and {*contrast.games} == games
+        if wanted and contrast.comparison is not None:
+            pairs.append((series, contrast, contrast.comparison))
+    styled = _styled([series for series, _, _ in pairs], avoided=INK)
+    return [(series, contrast, own) for series, (_, contrast, own) in zip(styled, pairs)]
+
+
+def improvements(evidence: Evidence, score: Score) -> IntervalsFigure | None:
+    """Improvement over DQN in area, game by game, with intervals."""
+    pairs = _contrasts(evidence, score)
+    if not pairs:
+        return None
+    planned = dict.fromkeys(game for _, contrast, _ in pairs for game in contrast.games)
+    complete = {game for _, contrast, _ in pairs for game in contrast.complete}
+    results = evidence.by("training")
+    entries = [
+        Entry(game, series.style, estimate, _diverged(results, game, series.label))
+        for series, _, comparison in pairs
+        for game, estimate in comparison.games.items()
+    ]
+    return IntervalsFigure(
+        name=f"improvements-{score}",
+        title=f"Improvement over DQN on MinAtar, {score} score",
+        subtitle=f"normalised, by the area under the {score} curve; complete games alone",
+        panels=(Statistic("", 0.0, tuple(entries)),),
+        value="normalised improvement",
+        by=("game", "algorithm"),
+        awaited=tuple(game for game in planned if game not in complete),
+    )
+
+
+def _diverged(results: Results | None, game: str, label: str) -> bool:
+    cell = None if results is None else results.cells.get((game, label))
+    return cell is not None and bool(cell.diverged)
+
+
+def overall(evidence: Evidence, score: Score) -> IntervalsFigure | None:
+    """Mean improvement and probability of improvement over DQN, of what is complete everywhere."""
+    whole = [
+        (s.style, own) for s, contrast, own in _contrasts(evidence, score) if contrast.is_complete
+    ]
+    if not whole:
+        return None
+    statistics = {
+        "mean improvement": (0.0, [(style, own.mean) for style, own in whole]),
+        "probability of improvement": (0.5, [(style, own.probability) for style, own in whole]),
+    }
+    return IntervalsFigure(
+        name=f"overall-{score}",
+        title=f"Improvement over DQN on MinAtar, over games, {score} score",
+        subtitle=f"by the area under the {score} curve, {len(whole[0][1].games)} games",
+        panels=tuple(
+            Statistic(title, none, tuple(Entry(style.label, style, own) for style, own in each))
+            for title, (none, each) in statistics.items()
+        ),
+    )
+
+
+def beta(evidence: Evidence) -> CurvesFigure | None:
+    """Momentum-DQN with fixed values of β and the heuristic, where all their runs have ended."""
+    results = evidence.by("greedy")
+    labels = (BASELINE, *BETAS, MOMENTUM, HEURISTIC)
+    counts = {game: [evidence.counted(game, label)[1:] for label in labels] for game in BETA_GAMES}
+    games = [game for game, each in counts.items() if all(0 < n == m for n, m in each)]
+    if results is None or not games:
+        return None
+    known = _by_label(results)
+    title = "Influence of β on Momentum-DQN" + (f": {games[0]}" if len(games) == 1 else "")
+    shown = _styled([known[label] for label in labels])
+    figure = learning_curves(results, "beta", title, games, shown)
+    if figure is None:
+        return None
+    panels = tuple(
+        replace(p, curves=tuple(replace(c, runs=None, spread=None) for c in p.curves))
+        for p in figure.panels
+    )
+    subtitle = "greedy score, mean over seeds; fixed β, and the schedules that raise it"
+    return replace(figure, name="beta-greedy", subtitle=subtitle, panels=panels)

@@ -1,1 +1,0 @@
-"""The deep half of the report: agents with networks."""

@@ -1,1 +1,0 @@
-"""Figures: their looks, the kinds there are, and the way to PDF, PNG, SVG and the page."""

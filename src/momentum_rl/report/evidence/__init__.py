@@ -1,1 +1,0 @@
-"""Experiments that were planned before they were run: several matrices, one page, claims judged."""

@@ -1,1 +1,0 @@
-"""The tabular half of the report: planning on finite MDPs."""

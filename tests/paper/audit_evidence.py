@@ -1,0 +1,617 @@
+"""The numbers of docs/evidence.md, worked out again from the files of the committed runs alone.
+
+`make evidence` runs it. With json and NumPy, and by the words of paper/evidence/PLAN.md: nothing of
+the report is used. Where the page says that runs are missing, the files must say so too, and what
+it has is compared all the same.
+"""
+
+import json
+import math
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy.stats import spearmanr
+from scipy.stats import t as student
+
+ROOT = Path(__file__).parents[2]
+EVIDENCE = ROOT / "paper" / "evidence"
+PAGE, README = ROOT / "docs" / "evidence.md", ROOT / "README.md"
+LIMITED = ", one protocol, its baseline diverges"
+"""What no verdict of the first plan is without."""
+GAMES = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
+TWO = ("Breakout", "Asterix")
+PENDULUM = "gymnax-Pendulum-v1"
+FIVE = {PENDULUM: "8-sac", "Pendulum-v1": "13-pendulum", "CartPole-v1": "12-cartpole"}
+"""By folder: the matrices of other environments that have five seeds."""
+MATRICES = {
+    "dqn": "1-momentum",
+    "momentum-dqn": "1-momentum",
+    "deep-sql": "2-speedy",
+    "deep-dpp": "2-speedy",
+    "munchausen-dqn": "3-munchausen",
+    "momentum-dqn-heuristic": "4-beta",
+    "momentum-dqn-beta-0": "11-decoupling",
+    "double-dqn": "11-decoupling",
+    "momentum-dqn-beta-0.1": "4-beta",
+    "momentum-dqn-beta-0.5": "4-beta",
+    "momentum-dqn-beta-0.9": "4-beta",
+    "c51": "10-distributional",
+    "momentum-c51": "10-distributional",
+}
+SCORES = {"greedy": ("evaluations.jsonl", "mean"), "training": ("metrics.jsonl", "score")}
+POINTS = 20
+"""Of every curve that is compared, by either score."""
+SHARE = r"([+−]?)(\d[\d,]*(?:\.(\d+))?) %"
+
+
+def block_of(name):
+    """What stands in a block of the page."""
+    text = PAGE.read_text(encoding="utf-8")
+    return re.search(rf"<!-- evidence:{name} -->\n(.*?)<!-- /evidence -->", text, re.DOTALL)[1]
+
+
+def rows_of(name):
+    """The rows of the table in a block of the page, as lists of cells."""
+    lines = [line for line in block_of(name).splitlines()[2:] if line.startswith("|")]
+    return [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+
+
+def judged(verdict):
+    """A verdict without what it is not without."""
+    assert verdict.endswith(LIMITED)
+    return verdict.removesuffix(LIMITED)
+
+
+def row_that_begins(name, begin):
+    """The one row of a block that begins so."""
+    (row,) = [row for row in rows_of(name) if row[0].startswith(begin)]
+    return row
+
+
+def is_share(said, value):
+    """Whether a share is what the page prints of it: right to half of its last digit."""
+    sign, digits, decimals = re.fullmatch(SHARE, said).groups()
+    number = (-1 if sign == "−" else 1) * float(digits.replace(",", ""))
+    return abs(number - 100 * value) <= 0.5 * 10 ** -len(decimals or "") + 1e-9
+
+
+def is_short(said, value):
+    """The same of a number with four significant digits."""
+    half = 0.5 * 10.0 ** (math.floor(math.log10(abs(value))) - 3)
+    return abs(float(said.replace(",", "").replace("−", "-")) - value) <= half * (1 + 1e-9)
+
+
+def folders(env, label):
+    """The runs that the plan has of an algorithm, by seed, whether or not they are there."""
+    if env in FIVE:
+        places = [(FIVE[env], seed) for seed in range(5)]
+    elif env in ("Hopper-v5", "HalfCheetah-v5"):
+        places = [("9-mujoco", seed) for seed in range(2)]
+    else:
+        places = [(MATRICES[label], seed) for seed in range(3)]
+    folder = env if env in FIVE or env.endswith("-v5") else f"MinAtar-{env}"
+    return [EVIDENCE / "runs" / m / "runs" / folder / label / f"seed-{s}" for m, s in places]
+
+
+def has_ended(run):
+    if not (run / "status.json").exists():
+        return False
+    status = json.loads((run / "status.json").read_text())["status"]
+    assert status == "finished", f"{run}: what a {status} run counts is not worked out here"
+    return True
+
+
+def ended_of(env, *labels):
+    """How many runs of these have ended, and how many are planned."""
+    there = [has_ended(run) for label in labels for run in folders(env, label)]
+    return sum(there), len(there)
+
+
+def curve(run, score):
+    """The 20 scores of a run; without a score the last one stands, before any the first."""
+    file, column = SCORES[score]
+    rows = [json.loads(line) for line in (run / file).read_text().splitlines()]
+    last = json.loads((run / "status.json").read_text())["step"]
+    assert [row["step"] * POINTS for row in rows] == [last * (i + 1) for i in range(POINTS)]
+    if score == "greedy":
+        assert all(row["mean"] == pytest.approx(np.mean(row["returns"])) for row in rows)
+    values = [row[column] for row in rows]
+    held = next(value for value in values if value is not None)
+    filled = []
+    for value in values:
+        held = held if value is None else value
+        filled.append(held)
+    return np.array(filled)
+
+
+def curves(env, label, score="greedy"):
+    """[seeds, 20]"""
+    return np.stack([curve(run, score) for run in folders(env, label)])
+
+
+def at_the_end(env, label):
+    """By seed: the mean return of the 100 episodes at the end."""
+    means = []
+    for run in folders(env, label):
+        found = json.loads((run / "evaluation.json").read_text())
+        assert len(found["returns"]) == found["episodes"] == 100
+        assert found["mean"] == pytest.approx(np.mean(found["returns"]))
+        means.append(found["mean"])
+    return np.array(means)
+
+
+def interval(text):
+    """The signs of the ends of the first interval of a text; 0 of one that is rounded to it."""
+    ends = re.search(rf"\[{SHARE}, {SHARE}\]", text).groups()
+    signs = [{"+": 1, "−": -1, "": 0}[sign] for sign in (ends[0], ends[3])]
+    assert signs[0] <= signs[1]
+    return signs
+
+
+def compare_contrast(seen, label, over, envs, score):
+    """Compares what a text says of an algorithm over another; gives how many games it had.
+
+    The text is of the form "By the greedy score: A +80 % [..], B −6 % [..]; mean +29 % [..];
+    probability of improvement 0.67 [..].", or "By the greedy score, so far (..): ..".
+    """
+    complete = [env for env in envs if len({*ended_of(env, label, over)}) == 1]
+    found = re.search(
+        rf"By the {score} score(, so far \(.*?\))?: (.*?)"
+        r"(?:; mean (.*?))?; probability of improvement (\S+)",
+        seen,
+    )
+    if not complete:
+        assert found is None
+        assert "no game is complete" in seen
+        return 0
+    so_far, games, mean, probability = found.groups()
+    each = [[sum(n) for n in zip(*(ended_of(env, o) for env in envs))] for o in (label, over)]
+    lacking = [own for own in each if own[0] < own[1]]
+    counts = [sum(own) for own in zip(*(lacking or each))]
+    if len(complete) == len(envs):
+        assert so_far is None
+    else:
+        names = ", ".join(complete)
+        assert so_far == f", so far ({counts[0]} of {counts[1]} runs; complete: {names})"
+    said = {one[0]: one[1] for one in re.findall(rf"(\S+) ({SHARE}) \[", games)}
+    assert list(said) == [env.removeprefix("gymnax-") for env in complete]
+    gains, chances = [], []
+    for env, text in zip(complete, said.values()):
+        ours, theirs = (curves(env, own, score).mean(1) for own in (label, over))
+        gains.append((ours.mean() - theirs.mean()) / abs(theirs.mean()))
+        chances.append(np.mean([(x > y) + (x == y) / 2 for x in ours for y in theirs]))
+        assert is_share(text, gains[-1]), (env, text, gains[-1])
+    assert (mean is not None) == (len(complete) > 1)
+    if mean is not None:
+        text = mean.partition(" [")[0]
+        assert is_share(text, np.mean(gains)), (text, np.mean(gains))
+    assert float(probability) == pytest.approx(np.mean(chances), abs=0.005 + 1e-9)
+    return len(complete)
+
+
+def is_all_there(envs, *labels):
+    return all(len({*ended_of(env, *labels)}) == 1 for env in envs)
+
+
+def deciding(seen):
+    """The interval that decides: of the mean, or of the only game there is."""
+    first = re.split("(?=By the (?:greedy|training) score)", seen)[1]
+    _, mean, rest = first.partition("; mean ")
+    return interval(rest if mean else first)
+
+
+ELEVENTH = ("Asterix", "Seaquest", "Freeway", "SpaceInvaders", "Breakout")
+"""The order in which matrix 11 has the games."""
+FINDINGS = [
+    ("Munchausen-DQN over DQN", "munchausen-dqn", "dqn", GAMES, "greedy"),
+    (
+        "Momentum-DQN with β = 0 (decoupled, no average) over DQN",
+        "momentum-dqn-beta-0",
+        "dqn",
+        ELEVENTH,
+        "greedy",
+    ),
+    (
+        "Momentum-DQN over Momentum-DQN with β = 0 (what the average adds)",
+        "momentum-dqn",
+        "momentum-dqn-beta-0",
+        GAMES,
+        "greedy",
+    ),
+    ("Double DQN over DQN", "double-dqn", "dqn", ELEVENTH, "greedy"),
+    ("Momentum-DQN over Double DQN", "momentum-dqn", "double-dqn", GAMES, "greedy"),
+    ("C51 over DQN", "c51", "dqn", TWO, "greedy"),
+    ("Momentum-C51 over C51", "momentum-c51", "c51", TWO, "greedy"),
+    ("Momentum-C51 over Momentum-DQN", "momentum-c51", "momentum-dqn", TWO, "greedy"),
+    ("Momentum-SAC over SAC", "momentum-sac", "sac", (PENDULUM,), "training"),
+    (
+        "Regularised Momentum-SAC over plain",
+        "momentum-sac-regularised",
+        "momentum-sac",
+        (PENDULUM,),
+        "training",
+    ),
+    ("Momentum-SAC over SAC", "momentum-sac", "sac", ("Hopper-v5",), "training"),
+    ("Momentum-SAC over SAC", "momentum-sac", "sac", ("HalfCheetah-v5",), "training"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "label", "over", "envs", "score"),
+    FINDINGS,
+    ids=[f"{one[0]} on {len(one[3])} from {one[3][0]}" for one in FINDINGS],
+)
+def test_what_is_described_is_what_the_files_say(name, label, over, envs, score):
+    where = ", ".join(env.removeprefix("gymnax-") for env in envs)
+    _, seen = row_that_begins("findings", f"{name}, on {where}, by the {score} score.")
+    compared = compare_contrast(seen, label, over, envs, score)
+    if not is_all_there(envs, label, over):
+        assert seen.startswith("Not decided yet, ")
+        return
+    assert compared == len(envs)
+    low, high = deciding(seen)
+    if 0 in (low, high):
+        return  # rounded, it says nothing
+    word = "Helps" if low > 0 else "Harms" if high < 0 else "Open"
+    assert seen.startswith(f"{word}. ")
+
+
+@pytest.mark.parametrize(
+    ("name", "env", "label", "least", "enough"),
+    [
+        ("SAC", PENDULUM, "sac", -200, 5),
+        ("SAC", "Pendulum-v1", "sac", -200, 5),
+        ("C51", "CartPole-v1", "c51", 475, 4),
+    ],
+    ids=["SAC fused", "SAC host", "C51"],
+)
+def test_the_returns_at_the_ends_are_those_of_the_files(name, env, label, least, enough):
+    where = env.replace("gymnax-", "gymnax/")
+    _, seen = row_that_begins("findings", f"Is our {name} the published {name} on {where}?")
+    ended, planned = ended_of(env, label)
+    assert planned == 5
+    if ended < planned:
+        assert seen.startswith(f"Not decided yet, {ended} of 5 runs")
+        return
+    ours = at_the_end(env, label)
+    said = re.search(r"The returns: (.*)\.$", seen)[1].split(", ")
+    assert len(said) == 5
+    assert all(map(is_short, said, ours)), (said, ours)
+    good = int((ours >= least).sum())
+    word = "The same" if good >= enough else "Not the same"
+    assert seen.startswith(f"{word}: {good} of 5 seeds. ")
+
+
+@pytest.mark.parametrize(
+    ("begin", "middle", "label", "scores"),
+    [
+        ("C6. ", "Momentum-DQN outperforms DQN", "momentum-dqn", ("greedy", "training")),
+        ("C7. ", "Deep SQL does not improve on DQN", "deep-sql", ("greedy", "training")),
+        ("C7. ", "Deep DPP does not improve on DQN", "deep-dpp", ("greedy", "training")),
+        ("C7. Deep DPP: ", "fails", "deep-dpp", ("greedy",)),
+    ],
+    ids=["C6", "C7 Deep SQL", "C7 Deep DPP", "C7 Deep DPP fails"],
+)
+def test_the_claims_have_the_improvements_of_the_files(begin, middle, label, scores):
+    rows = [row for row in rows_of("verdicts") if row[0].startswith(begin) and middle in row[0]]
+    ((_, seen, verdict),) = rows
+    verdict = judged(verdict)
+    compared = [compare_contrast(seen, label, "dqn", GAMES, score) for score in scores]
+    if not is_all_there(GAMES, label, "dqn"):
+        assert verdict.startswith("Not decided yet, ")
+        return
+    assert compared == [len(GAMES)] * len(scores)
+    low, high = deciding(seen)
+    if 0 in (low, high):
+        return  # rounded, it says nothing
+    if begin == "C6. ":
+        expected = "Confirmed" if low > 0 else "Contradicted" if high < 0 else "Not decided"
+    elif middle != "fails":
+        expected = "Confirmed" if high < 0 else "Contradicted" if low > 0 else "Not decided"
+    else:  # the interval below −50 %; none of these runs diverged, or ended_of had complained
+        assert seen.startswith("0 of its runs diverged. ")
+        above = re.search(rf"; mean {SHARE} \[{SHARE}, {SHARE}\]", seen).groups()[-3:]
+        if above[:2] == ("−", "50"):
+            return  # rounded, it says nothing
+        below = above[0] == "−" and float(above[1]) > 50
+        expected = "Confirmed" if below else "Not confirmed"
+    assert verdict == expected
+
+
+@pytest.mark.parametrize("game", ["Asterix", "Breakout"])
+def test_the_quarters_by_beta_are_those_of_the_files(game):
+    if game == "Asterix":
+        _, seen, verdict = row_that_begins("verdicts", "C8. ")
+        verdict = judged(verdict)
+    else:  # the paper says nothing of it
+        _, seen = row_that_begins("findings", f"A fixed β on MinAtar's {game}.")
+        verdict, _, seen = seen.partition(". ")
+    labels = [f"momentum-dqn-beta-{beta}" for beta in ("0.1", "0.5", "0.9")]
+    ended, planned = ended_of(game, *labels)
+    assert planned == 9
+    if ended < planned:
+        assert verdict == f"Not decided yet, {ended} of 9 runs"
+        assert seen == f"{ended} of 9 runs have ended."
+        return
+    scores = [curves(game, label) for label in labels]
+    changes = []
+    for when, part in (("first", slice(0, 5)), ("last", slice(15, 20))):
+        by_seed = [own[:, part].mean(1) for own in scores]
+        said, error = re.search(
+            rf"{when} quarter (.*?) \(pooled standard error (\S+)\)", seen
+        ).groups()
+        assert len(said.split(", ")) == 3
+        assert all(map(is_short, said.split(", "), map(np.mean, by_seed))), (said, by_seed)
+        # Of a difference of two means of three: the mean of the variances, by 1/3 + 1/3.
+        pooled = math.sqrt((by_seed[0].var(ddof=1) + by_seed[2].var(ddof=1)) / 2 * 2 / 3)
+        assert is_short(error, pooled), (error, pooled)
+        change = by_seed[2].mean() - by_seed[0].mean()
+        changes.append(0 if abs(change) <= pooled else np.sign(change))
+    falls, rises = -changes[0], changes[1]
+    confirmed, contradicted = falls == rises == 1, -1 in (falls, rises)
+    words = ("Confirmed", "Contradicted", "Not decided")
+    if game != "Asterix":
+        named = ("seen as on Asterix", "the other way round", "not decided")
+        words = tuple(f"By C8's rule: {word}" for word in named)
+    assert verdict == words[0 if confirmed else 1 if contradicted else 2]
+
+
+def test_the_heuristic_is_judged_by_the_files():
+    _, seen, verdict = row_that_begins("verdicts", "C9. ")
+    verdict = judged(verdict)
+    envs, pair = ("Asterix", "Breakout"), ("momentum-dqn-heuristic", "momentum-dqn")
+    compared = [compare_contrast(seen, *pair, envs, score) for score in ("greedy", "training")]
+    if not is_all_there(envs, *pair):
+        assert verdict.startswith("Not decided yet, ")
+        return
+    assert compared == [2, 2]
+    ends = re.search(rf"; mean {SHARE} \[{SHARE}, {SHARE}\]", seen).groups()[3:]
+    low, high = (
+        (-1 if sign == "−" else 1) * float(digits) for sign, digits in (ends[:2], ends[3:5])
+    )
+    if 0 in (low, high) or 25 in (abs(low), abs(high)):
+        return  # rounded, it says nothing
+    around = low < 0 < high
+    within = low > -25 and high < 25
+    assert verdict == ("Contradicted" if not around else "Confirmed" if within else "Not decided")
+
+
+@pytest.mark.parametrize(("score", "column"), [("greedy", 3), ("training", 5)])
+def test_below_dqn_is_not_beyond_chance_by_the_greedy_score(score, column):
+    """Welch's test, worked out: the difference over the root of the sum of variances over n."""
+    for row in rows_of("games"):
+        ours, theirs = (curves(row[0], own, score).mean(1) for own in ("momentum-dqn", "dqn"))
+        parts = [own.var(ddof=1) / own.size for own in (ours, theirs)]
+        degrees = sum(parts) ** 2 / sum(part**2 / 2 for part in parts)
+        distance = abs(ours.mean() - theirs.mean()) / math.sqrt(sum(parts))
+        assert float(row[column]) == pytest.approx(2 * student.sf(distance, degrees), rel=0.06)
+        if score == "greedy" and ours.mean() < theirs.mean():
+            assert float(row[column]) > 0.15
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_the_pairs_are_counted_from_the_files(score):
+    (row,) = [row for row in rows_of("pairs") if row[0] == f"{score} score"]
+    counted = []
+    for game in GAMES:
+        ours, theirs = (
+            curves(game, label, score).mean(1) for label in ("momentum-dqn", "momentum-dqn-beta-0")
+        )
+        counted.append(sum(x > y for x, y in zip(ours, theirs)))
+    assert row[1:] == [*(f"{count} of 3" for count in counted), f"{sum(counted)} of 15"]
+    assert score == "greedy" or row[-1] == "14 of 15"
+
+
+def test_the_gain_over_dqn_follows_how_far_its_values_are_above():
+    """Ranks over the five games, as the page says: a Spearman correlation of 0.9 or more."""
+    above, gains = [], []
+    for game, _, dqn, _, _, momentum in rows_of("values"):
+        above.append(float(dqn) / float(momentum))
+        gains.append(curves(game, "momentum-dqn").mean() / curves(game, "dqn").mean())
+    assert spearmanr(above, gains).statistic >= 0.9 - 1e-9
+
+
+@pytest.mark.parametrize("page", [PAGE, README], ids=lambda page: page.name)
+def test_the_answer_is_that_of_the_files(page):
+    text = re.search(r"<!-- evidence:answer -->\n(.*?)<!--", page.read_text(), re.DOTALL)[1]
+    rows = [[c.strip() for c in line.split("|")[1:-1]] for line in text.splitlines()[2:]]
+    first, second = "`minatar-published`", "`minatar`"
+    expected = [
+        (first, "DQN", "1-momentum", "dqn"),
+        (first, "Momentum-DQN β=0", "11-decoupling", "momentum-dqn-beta-0"),
+        (first, "Momentum-DQN", "1-momentum", "momentum-dqn"),
+        (first, "Munchausen-DQN", "3-munchausen", "munchausen-dqn"),
+        (second, "DQN", "6-optimiser", "dqn"),
+        (second, "Momentum-DQN", "6-optimiser", "momentum-dqn"),
+    ]
+    for row, (preset, name, matrix, label) in zip(rows, expected, strict=True):
+        games = GAMES if preset == first else ("Asterix",)
+        base = "1-momentum" if preset == first else matrix
+        assert row[:2] == [preset, name]
+        ours, theirs = (areas_of(m, own, games) for m, own in ((matrix, label), (base, "dqn")))
+        if label == "dqn":
+            assert row[2:4] == ["", ""]
+        else:
+            assert is_share(gain_of(row[2]), np.mean(ours.mean(1) / theirs.mean(1) - 1))
+            assert row[3] == f"{sum(ours.min(1) > theirs.max(1))} of {len(games)} games"
+        assert is_short(row[4], ours[0].mean())
+        largest = []
+        for seed in range(3):
+            run = EVIDENCE / "runs" / matrix / "runs" / "MinAtar-Asterix" / label / f"seed-{seed}"
+            lines = map(json.loads, (run / "metrics.jsonl").read_text().splitlines())
+            largest.append(max(line["mean_q"] or 0.0 for line in lines))
+            assert json.loads((run / "config.json").read_text())["gamma"] == 0.99
+        assert is_short(row[5], np.mean(largest))
+    # What the words beside the table say of it.
+    dqn, beta_0, momentum, munchausen, healthy, fails = rows
+    assert float(dqn[5]) > 1 / (1 - 0.99)
+    assert beta_0[3] == momentum[3] == "3 of 5 games"
+    gains = [float(gain_of(row[2]).strip("+ %")) for row in (beta_0, momentum, munchausen)]
+    assert gains == sorted(gains)
+    assert float(fails[4]) < 1 < float(dqn[4]) < float(healthy[4])
+
+
+def areas_of(matrix, label, games):
+    """[games, seeds]: greedy areas."""
+    folder = EVIDENCE / "runs" / matrix / "runs"
+    runs = [[folder / f"MinAtar-{g}" / label / f"seed-{s}" for s in range(3)] for g in games]
+    return np.array([[curve(run, "greedy").mean() for run in own] for own in runs])
+
+
+def gain_of(text):
+    """The share that a cell begins with."""
+    return text.partition(" [")[0]
+
+
+def test_the_table_of_the_average_is_what_the_files_say():
+    pairs = [
+        ("momentum-dqn-beta-0", "dqn"),
+        ("momentum-dqn", "momentum-dqn-beta-0"),
+        ("double-dqn", "dqn"),
+        ("momentum-dqn", "double-dqn"),
+    ]
+    *rows, mean = [row for row in rows_of("average") if len(row) == 5]
+    assert [row[0] for row in rows] == [*GAMES]
+    assert mean[0] == "mean"
+    for column, (label, over) in enumerate(pairs, 1):
+        gains = []
+        for row in rows:
+            if not is_all_there([row[0]], label, over):
+                assert row[column] == ""
+                continue
+            ours, theirs = (curves(row[0], own).mean() for own in (label, over))
+            gains.append(ours / theirs - 1)
+            assert is_share(gain_of(row[column]), gains[-1]), (row[0], label, over)
+        if len(gains) == len(GAMES):
+            assert is_share(gain_of(mean[column]), np.mean(gains))
+        else:
+            assert mean[column] == ""
+
+
+def test_episodes_that_were_cut_are_counted_from_the_files():
+    said = {(row[0], row[1]): row[2] for row in rows_of("cuts")}
+    names = {"Deep DPP": "deep-dpp"}
+    assert {name for _, name in said} <= {*names}
+    found = 0
+    for run in (EVIDENCE / "runs").glob("*/runs/MinAtar-*/*/*"):
+        rows = [json.loads(x) for x in (run / "evaluations.jsonl").read_text().splitlines()]
+        found += sum(length >= 100_000 for row in rows for length in row["lengths"])
+    counted = 0
+    for (game, name), text in said.items():
+        cut, episodes = (int(n.replace(",", "")) for n in text.split(" of "))
+        lengths = []
+        for run in folders(game, names[name]):
+            if has_ended(run):
+                rows = [json.loads(x) for x in (run / "evaluations.jsonl").read_text().splitlines()]
+                lengths += [length for row in rows for length in row["lengths"]]
+        assert (cut, episodes) == (sum(n >= 100_000 for n in lengths), len(lengths))
+        counted += cut
+    assert counted == found > 0
+
+
+def test_what_harms_on_freeway_follows_from_the_two_improvements_there():
+    _, seen = row_that_begins("findings", "On Freeway, where matrix 1")
+    if not is_all_there(["Freeway"], "momentum-dqn-beta-0", "dqn", "momentum-dqn"):
+        assert seen.startswith("Not decided yet, ")
+        return
+    word, _, rest = seen.partition(". ")
+    pairs = [("momentum-dqn-beta-0", "dqn"), ("momentum-dqn", "momentum-dqn-beta-0")]
+    texts = rest.split("; ")
+    assert len(texts) == 2
+    for text, (label, over) in zip(texts, pairs):
+        ours, theirs = (curves("Freeway", own).mean() for own in (label, over))
+        assert is_share(re.search(r"(\S+ %) \[", text)[1], ours / theirs - 1)
+    below = [interval(text)[1] < 0 for text in texts]
+    expected = (
+        "Decoupling harms" if below[0] else "The average harms" if below[1] else "Not decided"
+    )
+    assert word.startswith(expected)
+
+
+def test_the_values_beside_the_scores_are_those_of_the_metrics():
+    """Each run's largest mean of Q, its best greedy score; both averaged over seeds."""
+    labels = ("dqn", "double-dqn", "momentum-dqn-beta-0", "momentum-dqn")
+    rows = rows_of("values")
+    assert [row[0] for row in rows] == [*GAMES]
+    for game, best, *said in rows:
+        assert is_short(best, curves(game, "dqn").max(1).mean())
+        for label, text in zip(labels, said, strict=True):
+            if not is_all_there([game], label):
+                assert text == ""
+                continue
+            largest = []
+            for run in folders(game, label):
+                lines = (run / "metrics.jsonl").read_text().splitlines()
+                largest.append(max(json.loads(line)["mean_q"] or 0.0 for line in lines))
+            assert is_short(text, np.mean(largest)), (game, label)
+
+
+def last_tenth(rows):
+    """Game by game: the mean of the last tenth of those of 10,000,000 steps, whose last 9,000,000
+    have ninety times as many as the last 100,000."""
+    games = [row["score"] for row in rows for _ in range(row["episodes"])]
+    window = (len(games) + 90 * sum(row["episodes"] for row in rows[-2:])) / 10
+    return np.mean(games[-round(window) :])
+
+
+def test_the_games_alongside_are_those_of_their_files():
+    lines = [line.split(",") for line in (EVIDENCE / "published.csv").read_text().splitlines()]
+    published = {
+        env.removeprefix("MinAtar/"): x for env, label, _, x, *_ in lines if label == "dqn"
+    }
+    assert published.keys() == {*GAMES}
+    for game, weights, runs, theirs, each, mean, difference, explained in rows_of("alongside"):
+        folder = {"ours": game, "PyTorch's": f"{game}-torch"}[weights]
+        files = sorted((EVIDENCE / "alongside" / folder).glob("*.json"))
+        assert (runs, theirs) == ("3 of 3", published[game])
+        scores = [last_tenth(json.loads(file.read_text())["rows"]) for file in files]
+        said = [float(one) for one in each.split(", ")]
+        assert said == pytest.approx(scores, rel=0.006), (game, scores)
+        assert float(mean) == pytest.approx(np.mean(scores), rel=0.006)
+        gap = np.mean(scores) / float(theirs) - 1
+        sign = -1 if difference.startswith("−") else 1
+        assert sign * float(difference.strip("+−% ")) == pytest.approx(100 * gap, abs=0.6)
+        assert explained == ("yes" if abs(gap) <= 0.25 else "no")
+
+
+def test_the_agents_in_the_original_games_stand_beside_their_cards():
+    record = json.loads((EVIDENCE / "original.json").read_text())
+    zoo = EVIDENCE.parent / "zoo"
+    assert {*record["returns"]} == {
+        file.parent.relative_to(zoo).as_posix() for file in zoo.glob("*/*/card.json")
+    }
+    assert re.fullmatch("[0-9a-f]{40}", record["commit"])
+    assert record["versions"]["MinAtar"]
+    rows = {row[0]: row[1:] for row in rows_of("original")}
+    for place, returns in record["returns"].items():
+        ours, theirs, difference, errors = rows.pop(place.removeprefix("MinAtar-"))
+        card = json.loads((zoo / place / "card.json").read_text())
+        mean = sum(returns) / len(returns)
+        # Of a mean: the square root of the variance over n.
+        own = (sum((x - mean) ** 2 for x in returns) / (len(returns) - 1) / len(returns)) ** 0.5
+        known = (card["interval"][1] - card["score"]) / 1.96
+        assert ours == f"{card['score']:.2f} ± {known:.2f}"
+        assert theirs == f"{mean:.2f} ± {own:.2f}"
+        assert is_share(difference, mean / card["score"] - 1)
+        z = (mean - card["score"]) / math.sqrt(own**2 + known**2)
+        assert float(errors.replace("−", "-")) == pytest.approx(z, abs=0.06)
+        assert abs(z) < 5  # another game, or another sticky share, is tens of errors away
+    assert rows == {}
+
+
+@pytest.mark.parametrize(
+    ("said", "value"), [("+57 %", 0.5751), ("−14 %", 0.14), ("−8.7 %", -0.0876), ("+1,230 %", 12.2)]
+)
+def test_a_share_that_is_not_what_the_page_prints_is_seen(said, value):
+    assert not is_share(said, value)
+
+
+def test_shares_and_numbers_as_the_page_prints_them_are_read():
+    pairs = [("+57 %", 0.5749), ("−14 %", -0.14), ("−8.7 %", -0.0874), ("0 %", 0), ("+101 %", 1.01)]
+    assert all(is_share(*pair) for pair in pairs)
+    assert is_short("6.523", 6.5233)
+    assert is_short("1,206", 1206.4)
+    assert not is_short("6.523", 6.5236)
+    assert not is_short("-156.5", -156.56)
