@@ -44,7 +44,7 @@ def core(tmp_path_factory):
 
 def test_tables_are_made_solved_and_simulated(core, tmp_path):
     for words in (
-        "garnet --states 20 --seed 0 --out garnet.npz",
+        "mdp garnet --states 20 --seed 0 --out garnet.npz",
         "solve garnet.npz --scheme movi --out solution.npz",
         "simulate garnet.npz solution.npz --episodes 3",
         "--help",

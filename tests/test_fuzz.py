@@ -103,7 +103,6 @@ def place(tmp_path, monkeypatch):
 def _light(monkeypatch):
     """What costs seconds and reads nothing from outside: figures, helpers, the training itself."""
     from momentum_rl.report.chapters import chapters_of_runs, check_shown
-    from momentum_rl.sweeps.plan import computed
     from momentum_rl.training.run_directory import check_group, continued, has_ended, result_of
 
     def look(config, seeds, outs, *, trust):
@@ -125,9 +124,6 @@ def _light(monkeypatch):
         return out or directory / "report.html"
 
     monkeypatch.setattr("momentum_rl.training.commands._train", look)
-    monkeypatch.setattr(
-        "momentum_rl.sweeps.drive.needs_of", lambda s, trust: tuple(computed(s, trust))
-    )
     monkeypatch.setattr("momentum_rl.report.chapters.write_report", read)
 
 

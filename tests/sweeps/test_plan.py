@@ -12,7 +12,7 @@ from momentum_rl.plumbing.sizes import Footprint, require
 from momentum_rl.runs.matrix import Variant, cross
 from momentum_rl.sweeps import ray_cluster
 from momentum_rl.sweeps.local import fitted, shares
-from momentum_rl.sweeps.plan import PROCESS, Plan, computed, grouped, jobs_of
+from momentum_rl.sweeps.plan import PROCESS, Plan, grouped, jobs_of, needs_of
 
 MB = 10**6
 SWEEP = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], range(5))
@@ -51,7 +51,7 @@ def test_the_replay_of_a_run_is_what_it_is_known_to_be():
     games += tuple(
         replace(c, label=f"{c.label}-3", config=replace(c.config, n_step=3)) for c in games
     )
-    one, other, three, fused = computed(replace(SWEEP, cells=games))
+    one, other, three, fused = needs_of(replace(SWEEP, cells=games))
     # Frames link n steps by 4 bytes in memory for each slot; a compiled loop has no more to keep.
     slots = 10**6 + 2 * games[0].config.checkpoint_every
     assert (three.replay, fused) == (one.replay + 4 * slots, other)
@@ -67,16 +67,16 @@ def test_the_replay_of_a_run_is_what_it_is_known_to_be():
     assert other.disk == pytest.approx(3 * 4 * 2 * network + rings + 2 * network, abs=100)
     # The best agent of a run that is evaluated: a file, and one in each of three checkpoints.
     evaluated = replace(games[1], config=replace(games[1].config, evaluate_every=1000))
-    (found,) = computed(replace(SWEEP, cells=(evaluated,)))
+    (found,) = needs_of(replace(SWEEP, cells=(evaluated,)))
     assert found.results == other.results + 2 * network
     assert found.disk == other.disk + 4 * 2 * network
 
 
 def test_an_environment_that_does_not_exist_is_the_users_error():
     with pytest.raises(UserError, match="NoSuchThing-v3"):
-        computed(cross("x", ["NoSuchThing-v3"], [Variant("dqn")], [0]))
+        needs_of(cross("x", ["NoSuchThing-v3"], [Variant("dqn")], [0]))
     with pytest.raises(UserError, match="'sarsa'"):
-        computed(cross("x", ["CartPole-v1"], [Variant("sarsa")], [0]))
+        needs_of(cross("x", ["CartPole-v1"], [Variant("sarsa")], [0]))
 
 
 def test_seeds_go_together_only_where_they_are_compiled_together():

@@ -40,8 +40,6 @@ LARGEST_TOML = 2**14
 """Bytes of a text of TOML: Python's parser takes memory by the square of a dotted key's length."""
 LARGE = 256 * 2**20
 """Bytes of a file with a row per iteration: 100 times the metrics of the paper's runs."""
-TAIL = 100_000
-"""Bytes in which the last row of a file is looked for."""
 DEEPEST = 32
 """Lists and objects within each other."""
 LARGEST_NUMBER = 1e300
@@ -50,8 +48,8 @@ LARGEST_NUMBER = 1e300
 T = TypeVar("T")
 
 
-def content(file: Path, largest: int = LARGEST, *, tail: bool = False) -> bytes:
-    """The bytes of a regular file; or of a large one the last."""
+def content(file: Path, largest: int = LARGEST) -> bytes:
+    """The bytes of a regular file."""
     try:
         # Without waiting: a pipe would be waited for until somebody writes to it.
         number = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -59,11 +57,9 @@ def content(file: Path, largest: int = LARGEST, *, tail: bool = False) -> bytes:
             status = os.fstat(number)
             if not stat.S_ISREG(status.st_mode):
                 raise UserError(f"{file}: not a file, expected one")
-            if tail:
-                opened.seek(max(0, status.st_size - largest))
             # Python allocates what it is asked to read, however little there is.
             most = min(largest, 2 * max(status.st_size, LARGEST))  # it may be growing
-            found = opened.read(most if tail else most + 1)
+            found = opened.read(most + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, UserError):
             raise
@@ -164,12 +160,6 @@ def of_format(text: str, numbers: int | tuple[int, ...], name: str) -> dict[str,
 def read_rows(file: Path, expected: type[T]) -> list[T]:
     """The rows of a file of JSON lines; one that is only half written yet is left out."""
     return rows(text(file, LARGE), str(file), expected)
-
-
-def read_last_row(file: Path, expected: type[T]) -> T | None:
-    """The last whole row of a file of JSON lines, without reading all of them; None for none."""
-    end = content(file, TAIL, tail=True).decode(errors="replace").split("\n")[:-1]
-    return rows(f"{end[-1]}\n", str(file), expected)[0] if end and end[-1] else None
 
 
 def rows(text: str, name: str, expected: type[T]) -> list[T]:

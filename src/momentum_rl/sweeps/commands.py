@@ -43,9 +43,12 @@ class RunSweep:
 
     def execute(self) -> None:
         """Run, and name the runs that failed."""
+        import jax
+
         from momentum_rl.runs.sweep import slug
         from momentum_rl.sweeps.drive import run_sweep, sweep_named, to_stdout
 
+        jax.config.update("jax_platforms", "cpu")  # a GPU is for the workers
         pool, sweep, out = self._pool(), None, self.out
         if self.name is not None:
             sweep = sweep_named(self.name, self.scale, self.trust)

@@ -7,19 +7,14 @@ logs/ENV/LABEL/seed-N.txt    what the workers printed, one after the other
 logs/ENV/LABEL/seed-N.json   how far they are
 """
 
-import json
-import os
 import shutil
-import subprocess
-import sys
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from momentum_rl.errors import UserError, needing_agents
-from momentum_rl.plumbing.reading import as_json
+from momentum_rl.errors import UserError
 from momentum_rl.plumbing.sizes import Footprint
-from momentum_rl.runs.sweep import Cell, Sweep, from_json, read_sweep, run_directory, to_json
+from momentum_rl.runs.sweep import Cell, Sweep, read_sweep, run_directory
 from momentum_rl.spaces import Spaces
 
 PROCESS = 1_100_000_000
@@ -110,40 +105,7 @@ def grouped(sweep: Sweep, needs: Sequence[Footprint]) -> Sweep:
 
 
 def needs_of(sweep: Sweep, trust: Collection[str] = ()) -> tuple[Footprint, ...]:
-    """What a run of each cell takes, found out in a process of its own.
-
-    Environments and networks have to be made to know it, and JAX to be started: that would stay in
-    the driver for the whole sweep, with its threads, and on a GPU with most of the memory.
-    ``trust`` are the modules that ids of environments and algorithms may name.
-    """
-    done = subprocess.run(
-        [sys.executable, "-P", "-m", "momentum_rl.sweeps.plan", *trust],
-        input=to_json(sweep),
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env={**os.environ, "JAX_PLATFORMS": "cpu"},
-    )
-    if done.returncode:
-        raise RuntimeError(f"what the sweep takes cannot be found out:\n{done.stderr}")
-    answer = json.loads(done.stdout.splitlines()[-1])
-    if isinstance(answer, str):  # an environment that cannot be made is the user's mistake
-        raise UserError(answer)
-    return tuple(Footprint(**need) for need in answer)
-
-
-def main(trust: Collection[str]) -> None:
-    """Answers for the sweep on the standard input."""
-    sweep = from_json(sys.stdin.buffer.read().decode("utf-8"))
-    try:
-        with needing_agents("sweep"):
-            print(as_json([asdict(need) for need in computed(sweep, trust)]))
-    except UserError as error:
-        print(as_json(str(error)))
-
-
-def computed(sweep: Sweep, trust: Collection[str] = ()) -> list[Footprint]:
-    """What a run of each cell takes, computed in this process."""
+    """What a run of each cell takes; ``trust`` are the modules that ids and names may name."""
     from momentum_rl.envs.make import make_environment
     from momentum_rl.training.build import footprint, known_config
 
@@ -154,8 +116,4 @@ def computed(sweep: Sweep, trust: Collection[str] = ()) -> list[Footprint]:
             environment = make_environment(cell.env, 1, trust=trust)
             spaces[cell.env] = environment.spaces
             environment.close()
-    return [footprint(cell.config, spaces[cell.env]) for cell in cells]
-
-
-if __name__ == "__main__":
-    main(sys.argv[1:])
+    return tuple(footprint(cell.config, spaces[cell.env]) for cell in cells)

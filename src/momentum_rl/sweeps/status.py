@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from momentum_rl.errors import UserError, plain
 from momentum_rl.plumbing.files import write_aside
-from momentum_rl.plumbing.reading import as_json, read, read_last_row
+from momentum_rl.plumbing.reading import as_json, read, read_rows
 from momentum_rl.runs.files import ENDED, METRICS, read_config, read_status
 from momentum_rl.runs.finding import directories, is_run
 from momentum_rl.runs.lock import SWEEP_LOCK, is_locked
@@ -212,10 +212,9 @@ class _Row:
 def _last_step(path: Path) -> int:
     """The step of the last whole row of metrics; 0 if there is none that can be read."""
     try:
-        row = read_last_row(path / METRICS, _Row)
+        return max((row.step for row in read_rows(path / METRICS, _Row)), default=0)
     except UserError:
         return 0
-    return 0 if row is None else row.step
 
 
 _STYLES = {"running": "bold", "failed": "red", "unreadable": "red", "diverged": "yellow"}
