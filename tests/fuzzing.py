@@ -479,7 +479,6 @@ CALLS = {
             "actions": 2,
             "successors": lambda s, a: (s[:, None], np.ones((len(s), 1)), 1.0 * a),
             "discount": 0.5,
-            "store": True,
             "vectorised": True,
         },
     ),

@@ -8,7 +8,6 @@ many games, because there is one environment, one run or nothing to compare with
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from momentum_rl.plumbing.games import BETA_GAMES
 from momentum_rl.report.chapters import chapter_of, learning_curves, probability
 from momentum_rl.report.figure import Figure
 from momentum_rl.report.intervals import bracketed
@@ -18,6 +17,8 @@ from momentum_rl.report.statistics import Comparison, mean_and_deviation
 from momentum_rl.report.style import short
 from paper.verdict import Finding, Verdict
 
+BETA_GAMES = ("Asterix", "Zaxxon")
+"""The games of the appendix's study of β (fig:beta)."""
 MOMENTUM, LARGE = "momentum-dqn", "SpaceInvaders"
 """The paper's algorithm, and the game that it shows large."""
 

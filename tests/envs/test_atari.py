@@ -17,8 +17,8 @@ from momentum_rl.envs.atari import (  # noqa: E402
 )
 from momentum_rl.envs.interface import is_atari  # noqa: E402
 from momentum_rl.errors import UserError  # noqa: E402
-from momentum_rl.plumbing.games import GAMES  # noqa: E402
 from momentum_rl.spaces import ObservationSpace, Spaces  # noqa: E402
+from tests.report.synthetic_runs import GAMES  # noqa: E402
 
 CERTAIN = {"repeat_action_probability": 0.0}
 gym.register_envs(ale_py)

@@ -5,7 +5,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from momentum_rl.plumbing.games import GAMES
 from momentum_rl.report.results import Results
 from momentum_rl.report.style import ALGORITHMS
 from momentum_rl.runs.config import Config
@@ -21,6 +20,7 @@ from paper.claims.atari import (
 from paper.claims.drawing import SCHEMES
 from paper.verdict import Finding, Verdict
 from tests.report import synthetic_runs as synthetic
+from tests.report.synthetic_runs import GAMES
 from tests.report.test_results import only
 
 

@@ -17,12 +17,35 @@ from typing import Any
 
 import numpy as np
 
-from momentum_rl.plumbing.games import GAMES
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 
 ITERATIONS = 20
 SEEDS = 5
+GAMES = (
+    "Amidar",
+    "Asterix",
+    "Asteroids",
+    "Atlantis",
+    "Berzerk",
+    "Breakout",
+    "Centipede",
+    "Enduro",
+    "Frostbite",
+    "Hero",
+    "Jamesbond",
+    "KungFuMaster",
+    "MsPacman",
+    "Pong",
+    "RoadRunner",
+    "Seaquest",
+    "SpaceInvaders",
+    "Tutankham",
+    "UpNDown",
+    "Zaxxon",
+)
+"""The games of the figures in the paper's appendix."""
+
 LEVELS = {game: (20.0 + 10 * g, 1000.0 * (g + 1)) for g, game in enumerate(GAMES)}
 LEVELS["Pong"] = (-21.0, 5.0)
 SPREADS = {game: 0.05 * (high - low) for game, (low, high) in LEVELS.items()}

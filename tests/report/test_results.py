@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from momentum_rl.plumbing.games import GAMES
 from momentum_rl.report.chapters import all_curves, improvements, learning_curves
 from momentum_rl.report.results import Results, counted, derived_labels, results_of
 from momentum_rl.report.style import ALGORITHMS
@@ -15,6 +14,7 @@ from momentum_rl.runs.config import Config
 from momentum_rl.runs.finding import Curve, find_runs
 from momentum_rl.runs.presets import preset_fields
 from tests.report import synthetic_runs as synthetic
+from tests.report.synthetic_runs import GAMES
 
 NAN = math.nan
 SMALL = Config("dqn", "CartPole-v1", steps=5_000, iteration_steps=1_000)

@@ -13,7 +13,6 @@ from hypothesis.extra.numpy import arrays
 from scipy.stats import bootstrap, trim_mean
 
 from momentum_rl.errors import UserError
-from momentum_rl.plumbing.games import GAMES
 from momentum_rl.report.statistics import (
     auc,
     compare,
@@ -22,7 +21,7 @@ from momentum_rl.report.statistics import (
     mean_and_deviation,
     probability_of_improvement,
 )
-from tests.report.synthetic_runs import LEVELS, MOMENTUM, SEEDS, SPREADS, area, scores_of
+from tests.report.synthetic_runs import GAMES, LEVELS, MOMENTUM, SEEDS, SPREADS, area, scores_of
 
 REFERENCE = Path(__file__).parents[3] / "shared" / "reference" / "dopamine_dqn_20games.csv"
 NAN = math.nan
