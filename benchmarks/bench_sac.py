@@ -4,7 +4,7 @@ SAC, this package, stable-baselines3 and SBX: two layers of 256, two critics, ba
 of every network per step, one environment, learning from step 100 on. stable-baselines3 runs with
 PyTorch's own number of threads and with one, and the ratio is to the faster of the two. The host
 loop plays Gymnasium's Pendulum, as the peers do; the fused loop gymnax's. C51 and DQN: MinAtar
-Breakout, the preset ``minatar-published``, the fused loop. Timed: the same number of steps after
+Breakout with Adam and squared errors, the fused loop. Timed: the same number of steps after
 learning has started and everything is compiled. All alternate, repetition by repetition, in
 processes of their own.
 

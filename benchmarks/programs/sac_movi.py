@@ -21,7 +21,9 @@ if task in ("host", "fused"):
     fields = {**preset_fields("sac"), "learning_rate": 1e-3, "replay_capacity": 20_000}
     config = Config("sac", env, **{**fields, "steps": warm + steps})
 else:
-    fields = {**preset_fields("minatar-published"), "learning_starts": 1_000}
+    fields = {**preset_fields("minatar"), "learning_starts": 1_000, "evaluate_every": 50_000}
+    fields |= {"optimiser": "adam", "optimiser_epsilon": 1e-8, "loss": "squared"}
+    fields |= {"epsilon_warmup": 0, "epsilon_decay": 1_000_000}
     config = Config(task, "MinAtar/Breakout", **{**fields, "steps": warm + steps})
 if is_gymnax(config.env):
     prepare_fused(1)

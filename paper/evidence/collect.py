@@ -4,7 +4,7 @@ Everything that makes a number: the matrix, each run's config, metrics, evaluati
 versions, in paper/evidence/runs/NAME; and the agents of seed 0 that zoo.py takes from there.
 origins.json says of each run by which commit (that of CLONE, the clone that ran it) and on which
 processor it was made, so call this on the machine that ran it: another rounds differently. Nothing
-is computed here.
+is computed here; fields of a config that have been renamed since have their new names.
 """
 
 import json
@@ -12,6 +12,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 FILES = (
     "config.json",
@@ -21,8 +22,9 @@ FILES = (
     "status.json",
     "versions.json",
 )
-IN_THE_ZOO = ("dqn", "momentum-dqn", "munchausen-dqn")
-PRESET = "minatar-published"  # of the zoo
+IN_THE_ZOO = {"1-momentum": ("dqn", "momentum-dqn"), "3-munchausen": ("munchausen-dqn",)}
+RENAMED = {"evaluation_episodes": "final_episodes", "evaluate_episodes": "periodic_episodes"}
+"""Fields of a config that had another name at the commit of PLAN-2's clone."""
 ENDED = ("finished", "diverged")
 ORIGINS = "origins.json"
 
@@ -56,6 +58,8 @@ def collect(sweep: Path, out: Path, commit: str) -> list[Path]:
     out.mkdir(parents=True, exist_ok=True)
     matrix = json.loads((sweep / "sweep.json").read_text())
     matrix["command"] = f"movi sweep evidence/{out.name}.toml"  # no directory of one machine
+    for cell in matrix.get("cells", ()):
+        cell["config"] = converted(cell["config"])
     (out / "sweep.json").write_text(json.dumps(matrix, indent=1, ensure_ascii=False) + "\n")
     copied = []
     for status in sorted(sweep.glob("runs/*/*/*/status.json")):
@@ -64,10 +68,13 @@ def collect(sweep: Path, out: Path, commit: str) -> list[Path]:
         if json.loads(status.read_text())["status"] not in ENDED or target.exists():
             continue
         target.mkdir(parents=True)
-        names = (*FILES, "agent.safetensors") if _is_for_the_zoo(run) else FILES
-        for name in names:
+        kept = run.name == "seed-0" and run.parent.name in IN_THE_ZOO.get(out.name, ())
+        for name in (*FILES, "agent.safetensors") if kept else FILES:
             if (run / name).exists():
                 shutil.copy(run / name, target / name)
+        if (target / "config.json").exists():
+            config = converted(json.loads((target / "config.json").read_text()))
+            (target / "config.json").write_text(json.dumps(config, indent=2) + "\n")
         copied.append(target)
     file = out / ORIGINS
     known = json.loads(file.read_text()) if file.exists() else {}
@@ -77,10 +84,9 @@ def collect(sweep: Path, out: Path, commit: str) -> list[Path]:
     return copied
 
 
-def _is_for_the_zoo(run: Path) -> bool:
-    if run.name != "seed-0" or run.parent.name not in IN_THE_ZOO:
-        return False
-    return json.loads((run / "config.json").read_text())["preset"] == PRESET
+def converted(config: dict[str, Any]) -> dict[str, Any]:
+    """A config with today's names."""
+    return {RENAMED.get(name, name): value for name, value in config.items()}
 
 
 if __name__ == "__main__":

@@ -17,6 +17,7 @@ from momentum_rl.agents.agent import AGENT_FILE, Agent, load, save
 from momentum_rl.agents.registry import title_of
 from momentum_rl.envs.make import make_environment
 from momentum_rl.plumbing.files import write_aside
+from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import EVALUATION, VERSIONS, EvaluationFile, VersionsFile, read_if_there
 from momentum_rl.runs.finding import Run, find_runs
 from momentum_rl.training.evaluation import Evaluation, evaluate
@@ -30,7 +31,7 @@ EPISODES, TOGETHER, SEED = 500, 50, 1
 NORMAL = 1.96
 """Standard errors on either side of a mean that a normal interval of 95 % has."""
 PROTOCOL = (
-    "Preset minatar-published: MinAtar with sticky actions 0.1 and six actions, episodes cut at "
+    "MinAtar with sticky actions 0.1 and six actions, episodes cut at "
     "100,000 steps (Freeway ends by its own timer); Adam 2.5e-4, squared error, batches of 32 from "
     "100,000 transitions, an update every 4 steps, synchronisation every 1,000, ε from 1 to 0.1 "
     "over 1,000,000 steps, γ 0.99."
@@ -86,10 +87,7 @@ def card_of(run: Run, agent: Agent, commit: str) -> dict[str, Any]:
         "seed": config.seed,
         "steps": config.steps,
         "protocol": PROTOCOL,
-        "command": (
-            f"movi train {config.algorithm} --env {config.env} --preset {config.preset} "
-            f"--seed {config.seed}"
-        ),
+        "command": command_of(config),
         "commit": commit,
         "versions": versions.since[-1].versions,
         "at_the_end": ended.mean,
@@ -97,6 +95,19 @@ def card_of(run: Run, agent: Agent, commit: str) -> dict[str, Any]:
         "networks": sorted(agent.params),
         "licence": LICENCE,
     }
+
+
+def command_of(config: Config) -> str:
+    """What trains such an agent: every field that is not its preset's."""
+    usual = Config(config.algorithm, config.env, preset=config.preset)
+    changed = {
+        name.replace("_", "-"): value
+        for name, value in config.to_dict().items()
+        if value != usual.to_dict()[name]
+    }
+    words = [f"--{name} {value}" for name, value in changed.items() if name != "seed"]
+    start = f"movi train {config.algorithm} --env {config.env} --seed {config.seed}"
+    return " ".join([start, f"--preset {config.preset}", *words])
 
 
 def written(card: Mapping[str, Any]) -> str:
@@ -177,9 +188,9 @@ def index(zoo: Path) -> str:
         "# Trained agents",
         "",
         "Agents of seed 0 of the runs in [evidence](../evidence/PLAN.md), 1,000,000 steps each by",
-        f"the preset `minatar-published`. The score is the mean raw return of {EPISODES} greedy",
-        "episodes, with its 95 % interval. Each has a card: protocol, command, commit, versions,",
-        "licence. Made by `python -m paper.evidence.zoo`.",
+        f"one protocol. The score is the mean raw return of {EPISODES} greedy episodes, with its",
+        "95 % interval. Each has a card: protocol, command, commit, versions, licence. Made by",
+        "`python -m paper.evidence.zoo`.",
         "",
         "| environment | algorithm | score | at play |",
         "|---|---|---|---|",

@@ -217,8 +217,8 @@ def test_a_wrong_name_or_option_on_the_command_line_is_one_line(arguments, says,
 @pytest.mark.parametrize(
     "arguments",
     [
-        ["dqn", "--env", "x", "--preset", "c51"],
-        ["--preset", "c51", "dqn", "--env", "x"],
+        ["dqn", "--env", "x", "--preset", "paper"],
+        ["--preset", "paper", "dqn", "--env", "x"],
         ["--out", "c51", "--env", "x", "dqn"],
         ["--timeouts-are-terminal", "dqn", "--env", "x"],
     ],

@@ -40,8 +40,8 @@ def write_plan(folder: Path) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     games = ", ".join(f'"MinAtar/{game}"' for game in GAMES)
     for name, (algorithms, seeds) in MATRICES.items():
-        lines = [f"environments = [{games}]", algorithms, seeds, 'preset = "minatar-published"']
-        text = "\n".join([*lines, "[config]", "steps = 200_000"])
+        lines = [f"environments = [{games}]", algorithms, seeds, 'preset = "minatar"']
+        text = "\n".join([*lines, "[config]", "steps = 200_000", "evaluate_every = 50_000"])
         (folder / f"{name}.toml").write_text(text + "\n", encoding="utf-8")
     matrices = ", ".join(f'"{name}.toml"' for name in MATRICES)
     (folder / "evidence.toml").write_text(

@@ -86,14 +86,15 @@ def test_a_run_is_collected_with_the_commit_of_an_unchanged_clone(tmp_path):
     assert origin["commit"] == (clone / ".git" / head).read_text().strip()
     kept = json.loads((out / "sweep.json").read_text())
     assert kept == {"command": "movi sweep evidence/11-decoupling.toml", "name": "β"}
-    for preset, agents in (("minatar", 0), ("minatar-published", 1)):  # the zoo's, and no others
-        own = sweep / "runs" / preset / "dqn" / "seed-0"
-        own.mkdir(parents=True)
-        (own / "status.json").write_text('{"status": "finished"}')
-        (own / "config.json").write_text(json.dumps({"preset": preset}))
-        (own / "agent.safetensors").write_text("")
-        (copied,) = collect.collect(sweep, out, commit)
+    own = sweep / "runs" / "other" / "dqn" / "seed-0"
+    own.mkdir(parents=True)
+    (own / "status.json").write_text('{"status": "finished"}')
+    (own / "config.json").write_text('{"evaluate_episodes": 3}')
+    (own / "agent.safetensors").write_text("")
+    for name, agents in (("11-decoupling", 0), ("1-momentum", 1)):  # the zoo's, and no others
+        copied = collect.collect(sweep, tmp_path / name, commit)[-1]
         assert len([*copied.glob("agent.safetensors")]) == agents
+        assert json.loads((copied / "config.json").read_text()) == {"periodic_episodes": 3}
     (clone / "file").write_text("two")
     with pytest.raises(SystemExit, match="file"):
         collect.commit_of(clone)

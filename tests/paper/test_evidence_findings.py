@@ -26,9 +26,10 @@ iteration_steps = 1_000
 C51 = """environments = ["MinAtar/Asterix", "MinAtar/Breakout"]
 algorithms = ["c51"]
 seeds = 3
-preset = "minatar-published"
+preset = "minatar"
 [config]
 steps = 200_000
+evaluate_every = 50_000
 """
 
 
@@ -110,7 +111,7 @@ def test_c51_is_the_published_one_if_all_seeds_but_one_are_good(
     matrix = folder / "12-cartpole.toml"
     matrix.write_text(PENDULUM.replace("gymnax/Pendulum-v1", "CartPole-v1").replace("2\n", "5\n"))
     text = matrix.read_text().replace('"sac", "momentum-sac"', '"c51"')
-    matrix.write_text(text.replace('preset = "sac"', 'preset = "c51-cleanrl"'))
+    matrix.write_text(text.replace('preset = "sac"', 'preset = "control"'))
     with (folder / "published.csv").open("a") as table:
         table.write("CartPole-v1,c51,2000,481,CleanRL\n")
     sweep = read_sweep_file(matrix)
@@ -172,9 +173,10 @@ algorithms = [
     "double-dqn",
 ]
 seeds = 3
-preset = "minatar-published"
+preset = "minatar"
 [config]
 steps = 200_000
+evaluate_every = 50_000
 """
 
 

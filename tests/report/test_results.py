@@ -86,7 +86,9 @@ def test_a_diverged_run_has_the_lowest_score_of_the_game_from_then_on(tmp_path: 
 # Two kinds of scores ----------------------------------------------------------------------------
 
 MINATAR = Config(
-    "dqn", "MinAtar/Breakout", **{**preset_fields("minatar-published"), "steps": 200_000}
+    "dqn",
+    "MinAtar/Breakout",
+    **{**preset_fields("minatar"), "steps": 200_000, "evaluate_every": 50_000},
 )
 """Four iterations of 50,000 steps, each with an evaluation."""
 

@@ -48,18 +48,6 @@ def test_the_preset_paper_is_dopamines_dqn_of_2019():
     assert momentum.beta_of(2_500_000) == 0.5
 
 
-def test_the_preset_modern_differs_from_paper_in_optimiser_and_loss_only():
-    paper, modern = (config_of(name).to_dict() for name in ("paper", "modern"))
-    changed = {name: modern[name] for name in modern if modern[name] != paper[name]}
-    assert changed == {
-        "preset": "modern",
-        "optimiser": "adam",
-        "learning_rate": 6.25e-5,
-        "optimiser_epsilon": 1.5e-4,
-        "loss": "squared",
-    }
-
-
 @pytest.mark.parametrize("preset", PRESETS)
 def test_saving_and_loading_five_times_changes_nothing(preset):
     config = config_of(preset).replace(algorithm="momentum-dqn", options={})
@@ -133,8 +121,8 @@ def test_a_wrong_value_is_one_line_that_names_it(fields, message):
         ("[]", "expected an object"),
         ("{}", "format None"),
         ('{"format": 99}', "format 99"),
-        ('{"format": 2, "algorithm": "dqn"}', "missing fields: env"),
-        ('{"format": 2, "algorithm": "dqn", "env": "x", "colour": 3}', "colour"),
+        ('{"format": 3, "algorithm": "dqn"}', "missing fields: env"),
+        ('{"format": 3, "algorithm": "dqn", "env": "x", "colour": 3}', "colour"),
     ],
 )
 def test_a_file_that_is_no_config_is_one_line(text, message):
@@ -218,7 +206,7 @@ def test_a_config_has_the_values_of_its_preset_as_the_command_has_them(env, pres
     words = [algorithm, "--env", env, *(("--preset", preset) if preset else ())]
     if algorithm == "sac" and preset is not None and not preset.startswith("sac"):
         for make in (lambda: Config("sac", env, **named), lambda: by_the_command(*words)):
-            with pytest.raises(UserError, match=f"preset: '{preset}', expected one of sac, "):
+            with pytest.raises(UserError, match=f"preset: '{preset}', expected sac for sac"):
                 make()
         return
     config = Config(algorithm, env, **named)

@@ -184,7 +184,7 @@ def test_a_folder_of_nothing_or_of_others_has_no_runs(tmp_path: Path) -> None:
     found = find_runs(tmp_path)
     assert found.runs == ()
     assert found.problems == (
-        f"node/config.json: format None, this version of movi reads 2 and {FORMAT}",
+        f"node/config.json: format None, this version of movi reads {FORMAT}",
     )
 
 

@@ -173,7 +173,7 @@ environments = ["CartPole-v1", "MinAtar/Breakout"]
 algorithms = [
     "dqn",
     {algorithm = "momentum-dqn", label = "momentum β=0.5", beta_schedule = "constant", beta = 0.5},
-    {algorithm = "dqn", label = "dqn (modern)", preset = "modern"},
+    {algorithm = "dqn", label = "dqn (paper)", preset = "paper"},
 ]
 seeds = 3
 
@@ -195,7 +195,7 @@ def test_a_file_of_ones_own_is_the_matrix_it_says(tmp_path):
                 "momentum β=0.5",
                 options=(("beta_schedule", "constant"), ("beta", 0.5)),
             ),
-            Variant("dqn", "dqn (modern)", "modern"),
+            Variant("dqn", "dqn (paper)", "paper"),
         ],
         [0, 1, 2],
         options={"steps": 5000},

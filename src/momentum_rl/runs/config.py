@@ -52,11 +52,9 @@ class Config:
     SpaceInvaders) or gymnax/CartPole-v1."""
     preset: str = _setting("control", of="preset")
     """Where the other fields' defaults come from, by default what is usual for the algorithm and
-    the environment: control (small environments), paper (Dopamine's
-    DQN of 2019, the paper's baseline), modern (Adam and squared error), c51 and munchausen
-    (their published optimisers), minatar (the DQN of MinAtar's authors), minatar-published (a
-    published study's, with greedy evaluations), sac, sac-cleanrl and sac-dopamine (soft
-    actor-critic's), c51-cleanrl (CleanRL's for CartPole). Compare algorithms within one preset."""
+    the environment: control (small environments), paper (Dopamine's DQN of 2019, the paper's
+    baseline), minatar (the DQN of MinAtar's authors) or sac (soft actor-critic's). Compare
+    algorithms within one preset."""
     seed: int = _setting(0, of="run", least=0)
     """Seeds everything that is random in the run."""
     steps: int = _setting(100_000, least=1)
@@ -281,8 +279,7 @@ class Config:
         >>> Config.from_json(config.to_json()) == config
         True
         """
-        data = of_format(text, (2, FORMAT), name)
-        return cls.from_dict(upgraded(data), name)
+        return cls.from_dict(of_format(text, FORMAT, name), name)
 
     @classmethod
     def from_dict(cls, data: dict[str, Any], name: str = "config") -> "Config":
@@ -376,16 +373,3 @@ def changes(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
         for name in {**before, **after}
         if FIELD_ROLES.get(name) != "files" and before.get(name) != after.get(name)
     }
-
-
-_BEFORE = ("shared_batch", "beta_schedule", "kappa", "beta", "sign")
-
-
-def upgraded(data: dict[str, Any]) -> dict[str, Any]:
-    """The fields of a config of format 2, which had the options of all algorithms among them."""
-    if "options" in data or not set(_BEFORE) & set(data):
-        return data
-    kind = known(str(data.get("algorithm")))
-    theirs = {field.name for field in fields(kind)} if kind is not None else set(_BEFORE)
-    options = {name: data[name] for name in _BEFORE if name in data and name in theirs}
-    return {**{k: v for k, v in data.items() if k not in _BEFORE}, "options": options}

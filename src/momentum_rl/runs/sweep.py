@@ -18,7 +18,7 @@ from momentum_rl.agents.options import LARGEST_STEP
 from momentum_rl.errors import UserError
 from momentum_rl.plumbing.files import write_aside, writing
 from momentum_rl.plumbing.reading import as_json, checked, of_format, text
-from momentum_rl.runs.config import Config, changes, upgraded
+from momentum_rl.runs.config import Config, changes
 from momentum_rl.version import __version__
 
 SWEEP_FILE = "sweep.json"
@@ -197,7 +197,7 @@ def from_json(content: str, file: str = SWEEP_FILE) -> Sweep:
     for i, cell in enumerate(cells):
         if isinstance(cell, dict) and isinstance(cell.get("config"), dict):
             place = f"{file}: cell {i}: config"
-            cell["config"] = Config.from_dict(upgraded({**cell["config"], "seed": 0}), place)
+            cell["config"] = Config.from_dict({**cell["config"], "seed": 0}, place)
     sweep: Sweep = checked({"command": None, "version": None, **data, "cells": cells}, Sweep, file)
     return sweep
 
