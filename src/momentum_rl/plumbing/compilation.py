@@ -42,11 +42,11 @@ def shared(make: Callable[..., Made]) -> Callable[..., Made]:
     remembered = functools.lru_cache(maxsize=32)(make)
 
     @functools.wraps(make)
-    def made(*parts: Any) -> Made:
+    def make_or_remember(*parts: Any) -> Made:
         try:
             hash(parts)
         except TypeError:
             return make(*parts)
         return remembered(*parts)
 
-    return made
+    return make_or_remember

@@ -23,15 +23,15 @@ def file_to_write(
     """The regular file, there or not yet, that a user's path means; or one line. Writes nothing."""
     try:
         file = Path(os.path.realpath(path))
-        there = _kind(file)
+        kind = _kind(file)
     except (OSError, ValueError) as error:
         raise UserError(f"{name}: {_why(path, error)}") from None
-    if there not in ("", "a file"):
-        raise UserError(f"{name}: {path} is {there}, expected a file or a new name")
+    if kind not in ("", "a file"):
+        raise UserError(f"{name}: {path} is {kind}, expected a file or a new name")
     directory_to_write(file.parent, name)
     if not new_directory and not file.parent.is_dir():
         raise UserError(f"{name}: {file.parent} is not a directory")
-    if there and not os.access(file, os.W_OK):
+    if kind and not os.access(file, os.W_OK):
         raise UserError(f"{name}: {path} is read-only")
     return file
 
@@ -40,13 +40,13 @@ def directory_to_write(path: Path, name: str = "out") -> None:
     """Raises at once if files could not be written there later; the directory may be new."""
     for here in (path, *path.absolute().parents):
         try:
-            there = _kind(here)
+            kind = _kind(here)
         except (OSError, ValueError) as error:
             raise UserError(f"{name}: {_why(path, error)}") from None
-        if not there:
+        if not kind:
             continue
-        if there != "a directory":
-            raise UserError(f"{name}: {here} is {there}, expected a directory")
+        if kind != "a directory":
+            raise UserError(f"{name}: {here} is {kind}, expected a directory")
         if not os.access(here, os.W_OK | os.X_OK):
             raise UserError(f"{name}: {path} cannot be written: no permission in {here}")
         return
@@ -54,17 +54,17 @@ def directory_to_write(path: Path, name: str = "out") -> None:
 
 def check_replaceable(path: Path) -> None:
     """Raises if a name of ours is taken by anything but a file or a link, which is replaced."""
-    there = _kind(path, follow=False)
-    if there not in ("", "a file", "a link"):
-        raise Unwritable(f"{path}: is {there}, expected a file")
+    kind = _kind(path, follow=False)
+    if kind not in ("", "a file", "a link"):
+        raise Unwritable(f"{path}: is {kind}, expected a file")
 
 
 def check_own_directory(path: Path, within: Path) -> None:
     """Raises if a directory of ours, or one on the way there, is a link or a file."""
     for here in (*reversed(path.relative_to(within).parents), path.relative_to(within)):
-        there = _kind(within / here, follow=here == Path())
-        if there not in ("", "a directory"):
-            raise Unwritable(f"{within / here}: is {there}, expected a directory")
+        kind = _kind(within / here, follow=here == Path())
+        if kind not in ("", "a directory"):
+            raise Unwritable(f"{within / here}: is {kind}, expected a directory")
 
 
 def open_own(path: Path, flags: int) -> int:

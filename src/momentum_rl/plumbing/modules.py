@@ -24,10 +24,10 @@ def module_of(name: str, what: str) -> str:
     >>> module_of("package.mazes:Maze-v0", "env"), module_of("CartPole-v1", "env")
     ('package.mazes', '')
     """
-    module, colon, own = name.partition(":")
+    module, colon, rest = name.partition(":")
     if not colon:
         return ""
-    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", module) or not own or ":" in own:
+    if not re.fullmatch(r"[^\W\d]\w*(\.[^\W\d]\w*)*", module) or not rest or ":" in rest:
         raise UserError(f"{what}: {name!r}, expected a name of the form NAME or MODULE:NAME")
     return module
 

@@ -59,25 +59,25 @@ def content(file: Path, largest: int = LARGEST) -> bytes:
                 raise UserError(f"{file}: not a file, expected one")
             # Python allocates what it is asked to read, however little there is.
             most = min(largest, 2 * max(status.st_size, LARGEST))  # it may be growing
-            found = opened.read(most + 1)
+            data = opened.read(most + 1)
     except (OSError, ValueError) as error:
         if isinstance(error, UserError):
             raise
         reason = getattr(error, "strerror", None) or error
         raise UserError(f"{file}: cannot be read: {reason}") from None
-    if len(found) > largest:
+    if len(data) > largest:
         raise UserError(f"{file}: larger than {readable(largest)}, expected a smaller file")
-    return found
+    return data
 
 
 def text(file: Path, largest: int = LARGEST) -> str:
     """The text of a file."""
     try:
-        found = content(file, largest).decode("utf-8-sig")
+        decoded = content(file, largest).decode("utf-8-sig")
     except UnicodeDecodeError:
         raise UserError(f"{file}: not a text in UTF-8") from None
-    _require_room(found, str(file))
-    return found
+    _require_room(decoded, str(file))
+    return decoded
 
 
 def _require_room(text: str, name: str) -> None:
@@ -150,10 +150,10 @@ def of_format(text: str, numbers: int | tuple[int, ...], name: str) -> dict[str,
     """The object in a text of JSON that names its format, one of these, without the name."""
     numbers = (numbers,) if isinstance(numbers, int) else numbers
     data: dict[str, Any] = checked(parsed(text, name), dict[str, Any], name)
-    found = data.pop("format", None)
-    if type(found) is not int or found not in numbers:
+    number = data.pop("format", None)
+    if type(number) is not int or number not in numbers:
         readable = " and ".join(map(str, numbers))
-        raise UserError(f"{name}: format {found!r}, this version of movi reads {readable}")
+        raise UserError(f"{name}: format {number!r}, this version of movi reads {readable}")
     return data
 
 
@@ -215,16 +215,16 @@ def _is(data: Any, kind: Any) -> bool:
 
 def _object(data: dict[str, Any], kind: Any, name: str) -> Any:
     """A dataclass from its fields; what its own checks say names the file."""
-    hints, found = get_type_hints(kind), {}
+    hints, values = get_type_hints(kind), {}
     for field in dataclasses.fields(kind):
         if field.name in data:
             value, place = data[field.name], f"{name}: {field.name}"
-            found[field.name] = checked(value, hints[field.name], place)
+            values[field.name] = checked(value, hints[field.name], place)
         elif field.default is field.default_factory is dataclasses.MISSING:
             wanted = in_words(hints[field.name], _WORDS)
             raise UserError(f"{name}: no {field.name}, expected {wanted}")
     try:
-        return kind(**found)
+        return kind(**values)
     except UserError as error:
         raise UserError(f"{name}: {error}") from None
 

@@ -54,20 +54,20 @@ def available_memory() -> int:
         for line in meminfo.read_text().splitlines():
             if line.startswith("MemAvailable:"):
                 limit = min(limit, int(line.split()[1]) * 1024)
-    own, statm = resource.getrlimit(resource.RLIMIT_AS)[0], Path("/proc/self/statm")
-    if own != resource.RLIM_INFINITY and statm.exists():
-        limit = min(limit, own - int(statm.read_text().split()[0]) * resource.getpagesize())
+    most, statm = resource.getrlimit(resource.RLIMIT_AS)[0], Path("/proc/self/statm")
+    if most != resource.RLIM_INFINITY and statm.exists():
+        limit = min(limit, most - int(statm.read_text().split()[0]) * resource.getpagesize())
     return max(min([limit, *left_in_groups()]), 0)
 
 
 def left_in_groups(
-    own: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
+    groups: Path = Path("/proc/self/cgroup"), root: Path = Path("/sys/fs/cgroup")
 ) -> Iterator[int]:
     """Bytes that a process's control groups, and those above them, have left.
 
     Files that were read and are not in use count as left: the kernel takes them back.
     """
-    for line in own.read_text().splitlines() if own.exists() else ():
+    for line in groups.read_text().splitlines() if groups.exists() else ():
         _, controllers, path = line.split(":", 2)
         if controllers in CGROUPS:
             place, *names, idle = CGROUPS[controllers]
@@ -75,8 +75,10 @@ def left_in_groups(
             for group in (below, *below.parents):
                 with suppress(OSError, ValueError):  # there is none, or no limit
                     most, used = (int((group / name).read_text()) for name in names)
-                    found = re.search(rf"^{idle} (\d+)$", (group / "memory.stat").read_text(), re.M)
-                    yield most - used + (int(found[1]) if found else 0)
+                    unused = re.search(
+                        rf"^{idle} (\d+)$", (group / "memory.stat").read_text(), re.M
+                    )
+                    yield most - used + (int(unused[1]) if unused else 0)
 
 
 def available_cores() -> list[int]:
@@ -109,9 +111,9 @@ def require(name: str, *, memory: int = 0, disk: int = 0, directory: Path | None
         )
     if directory is not None:
         held = sum(file.lstat().st_size for file in directory.glob("*"))
-        there = next(path for path in (directory, *directory.absolute().parents) if path.exists())
-        free = shutil.disk_usage(there).free
+        place = next(path for path in (directory, *directory.absolute().parents) if path.exists())
+        free = shutil.disk_usage(place).free
         if disk > free + held:
             raise NoRoom(
-                f"{name}: needs {readable(disk)}, only {readable(free)} are free in {there}"
+                f"{name}: needs {readable(disk)}, only {readable(free)} are free in {place}"
             )

@@ -14,13 +14,13 @@ TRAINING = (*NUMERIC, "flax", "optax", "gymnasium", "ale-py", "gymnax")
 
 def installed(names: tuple[str, ...]) -> dict[str, str]:
     """The versions of Python and of those of these packages that are there."""
-    found = {"python": platform.python_version()}
+    versions = {"python": platform.python_version()}
     for name in names:
         try:
-            found[name] = version(name)
+            versions[name] = version(name)
         except PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def machine() -> dict[str, str]:
