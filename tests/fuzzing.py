@@ -26,13 +26,13 @@ import scipy.sparse as sparse
 import momentum_rl
 from momentum_rl.agents.registry import known, names
 from momentum_rl.cli import COMMANDS, main
+from momentum_rl.core.catalogue import TABLES
 from momentum_rl.core.schedules import Constant, Epsilon, Smoothing
 from momentum_rl.core.targets import AVI
 from momentum_rl.errors import ToleranceMissed, UserError
 from momentum_rl.mdp import Optimum
 from momentum_rl.mdp.checks import FIELDS
 from momentum_rl.planning import Solution
-from momentum_rl.planning.options import SCHEMES
 from tests.oracles import optimal_q
 
 ODD = [
@@ -595,7 +595,7 @@ CALLS = {
     ),
     **{
         kind.__name__: (kind, {own.name: own.default for own in fields(kind)})
-        for kind in (*SCHEMES.values(), Constant, Smoothing, Epsilon)
+        for kind in (*TABLES.values(), Constant, Smoothing, Epsilon)
         if fields(kind)
     },
     **{

@@ -11,13 +11,13 @@ import pytest
 
 import momentum_rl
 from momentum_rl.core.schedules import Constant, Schedule
+from momentum_rl.core.targets import Munchausen
 from momentum_rl.envs.interface import Environment
 from momentum_rl.envs.make import make_environment
 from momentum_rl.errors import door, fits, in_words
 from momentum_rl.mdp import FiniteMDP, finite_horizon, resolvent, simulate, weighted_norm
 from momentum_rl.mdp.families import Maze
 from momentum_rl.planning import scheme
-from momentum_rl.planning.options import MVIOptions
 from momentum_rl.runs.config import Config
 from tests.oracles import refusal
 
@@ -56,7 +56,7 @@ NAN = float("nan")
         (lambda: momentum_rl.momentum("avi"), "algorithm: 'avi', expected Algorithm"),
         (lambda: momentum_rl.Algorithm("x", 5), "targets: 5, expected Mapping"),
         (lambda: scheme(5), "which: 5, expected a text or Algorithm or Options"),
-        (lambda: MVIOptions(tau="1"), "tau: '1', expected a number"),
+        (lambda: Munchausen(tau="1"), "tau: '1', expected a number"),
         (lambda: Constant("1"), "beta: '1', expected a number"),
         (lambda: Maze(size="5").mdp(), "size: '5', expected an integer"),
         (lambda: weighted_norm("x"), "x: dtype <U1, expected numbers"),

@@ -9,22 +9,27 @@ from hypothesis import strategies as st
 
 from momentum_rl.core.family import (
     LEAST,
-    advantage_learning,
-    anchored,
-    conservative_value_iteration,
-    dual_averaging,
-    mirror_descent,
-    modified_policy_iteration,
-    munchausen_value_iteration,
-    politex,
-    softened_policy_iteration,
+    AdvantageLearning,
+    AnchoredValueIteration,
+    ConservativeValueIteration,
+    DualAveraging,
+    MirrorDescent,
+    ModifiedPolicyIteration,
+    Politex,
+    SoftenedPolicyIteration,
 )
 from momentum_rl.core.schedules import Constant, Mean
-from momentum_rl.core.targets import AVI, DPP, MOVI, SQL, dynamic_policy_programming
+from momentum_rl.core.targets import (
+    AVI,
+    DPP,
+    MOVI,
+    SQL,
+    DynamicPolicyProgramming,
+    Munchausen,
+)
 from momentum_rl.errors import UserError
 from momentum_rl.mdp import FiniteMDP
-from momentum_rl.planning.engine import Scheme
-from momentum_rl.planning.schemes import scheme
+from momentum_rl.planning.engine import Scheme, scheme
 from tests import family_oracles as oracle
 from tests.family_oracles import Problem, history, successors
 from tests.oracles import policy_q, random_mdp
@@ -87,6 +92,9 @@ def test_every_scheme_is_its_definition_in_dense_numpy(label):
 PAIRS = [(0.02, 0.0), (0.1, 0.05), (0.5, 0.002)]
 
 
+EVALUATION = {True: "regularised", False: "plain"}
+
+
 def agree(one, other, same_q=True):
     for (tables, policies), (others, their) in zip(runs_of(one), runs_of(other), strict=True):
         np.testing.assert_allclose(policies, their, rtol=0, atol=1e-11)
@@ -99,8 +107,8 @@ def agree(one, other, same_q=True):
 @pytest.mark.parametrize("regularised", [True, False], ids=["regularised", "plain"])
 def test_mirror_descent_is_dual_averaging(lam, tau, regularised):
     agree(
-        mirror_descent(lam, tau, regularised=regularised),
-        dual_averaging(lam, tau, regularised=regularised),
+        MirrorDescent(lam, tau, evaluation=EVALUATION[regularised]).algorithm(),
+        DualAveraging(lam, tau, evaluation=EVALUATION[regularised]).algorithm(),
     )
 
 
@@ -121,19 +129,19 @@ def same_policies(pairs, seed, gamma, scale, exact):
 def identities(lam, tau):
     """All identities at these weights; both are above 0."""
     alpha, total = lam / (lam + tau), lam + tau
-    munchausen = munchausen_value_iteration(alpha, total)
-    dpp = dynamic_policy_programming(1 / lam)
+    munchausen = Munchausen(alpha, total, None).algorithm()
+    dpp = DynamicPolicyProgramming(1 / lam).algorithm()
     return [
-        (mirror_descent(lam, tau), dual_averaging(lam, tau), True),
+        (MirrorDescent(lam, tau).algorithm(), DualAveraging(lam, tau).algorithm(), True),
         (
-            mirror_descent(lam, tau, regularised=False),
-            dual_averaging(lam, tau, regularised=False),
+            MirrorDescent(lam, tau, evaluation="plain").algorithm(),
+            DualAveraging(lam, tau, evaluation="plain").algorithm(),
             True,
         ),
-        (munchausen, mirror_descent(lam, tau), False),
-        (conservative_value_iteration(alpha, 1 / total), munchausen, False),
-        (dpp, conservative_value_iteration(1.0, 1 / lam), True),
-        (dpp, mirror_descent(lam, 0.0), False),
+        (munchausen, MirrorDescent(lam, tau).algorithm(), False),
+        (ConservativeValueIteration(alpha, 1 / total).algorithm(), munchausen, False),
+        (dpp, ConservativeValueIteration(1.0, 1 / lam).algorithm(), True),
+        (dpp, MirrorDescent(lam, 0.0).algorithm(), False),
     ]
 
 
@@ -160,9 +168,9 @@ def test_the_identities_hold_for_any_weights(lam, tau, seed, gamma, scale, exact
 
 @pytest.mark.parametrize(("alpha", "tau"), [(0.9, 0.1), (1.0, 0.2)])
 def test_munchausen_is_mirror_descent_with_the_log_policy_put_into_the_value(alpha, tau):
-    mirrored = mirror_descent(alpha * tau, (1 - alpha) * tau)
-    agree(munchausen_value_iteration(alpha, tau), mirrored, same_q=False)
-    both = zip(RUNS, runs_of(munchausen_value_iteration(alpha, tau)), runs_of(mirrored))
+    mirrored = MirrorDescent(alpha * tau, (1 - alpha) * tau).algorithm()
+    agree(Munchausen(alpha, tau, None).algorithm(), mirrored, same_q=False)
+    both = zip(RUNS, runs_of(Munchausen(alpha, tau, None).algorithm()), runs_of(mirrored))
     for (i, _), (tables, policies), (own, _) in both:
         # q'_k = q_k + ατ ln π_k; from q'_0 = 0 q begins at ατ ln A instead of 0: γ^k of it is left.
         powers = float(MDPS[i].discount) ** np.arange(1, ITERATIONS + 1)[:, None, None]
@@ -175,8 +183,8 @@ def test_munchausen_is_mirror_descent_with_the_log_policy_put_into_the_value(alp
 @pytest.mark.parametrize(("alpha", "eta"), [(0.7, 10.0)])
 def test_conservative_value_iteration_has_the_policies_of_munchausen(alpha, eta):
     one, other = (
-        conservative_value_iteration(alpha, eta),
-        munchausen_value_iteration(alpha, 1 / eta),
+        ConservativeValueIteration(alpha, eta).algorithm(),
+        Munchausen(alpha, 1 / eta, None).algorithm(),
     )
     agree(one, other, same_q=False)
     constant = 0.0  # ψ_k − q'_k, by c' = (α − γ)/η ln A + γ c
@@ -188,20 +196,22 @@ def test_conservative_value_iteration_has_the_policies_of_munchausen(alpha, eta)
 
 @pytest.mark.parametrize("eta", [5.0])
 def test_dpp_is_conservative_with_alpha_one_and_mirror_descent_without_entropy(eta):
-    dpp = dynamic_policy_programming(eta)
-    agree(dpp, conservative_value_iteration(1.0, eta))
-    agree(dpp, mirror_descent(1 / eta), same_q=False)
+    dpp = DynamicPolicyProgramming(eta).algorithm()
+    agree(dpp, ConservativeValueIteration(1.0, eta).algorithm())
+    agree(dpp, MirrorDescent(1 / eta).algorithm(), same_q=False)
 
 
 def test_advantage_learning_has_the_greedy_dpp_at_one_end_and_avi_at_the_other():
-    agree(advantage_learning(1.0), DPP)
-    agree(advantage_learning(0.0), AVI)
+    agree(AdvantageLearning(1.0).algorithm(), DPP)
+    agree(AdvantageLearning(0.0).algorithm(), AVI)
 
 
 def test_modified_policy_iteration_goes_from_avi_to_policy_iteration():
-    agree(Scheme(modified_policy_iteration(1), Constant(0.0)), AVI)
+    agree(Scheme(ModifiedPolicyIteration(1).algorithm(), Constant(0.0)), AVI)
     for mdp in MDPS:
-        _, policies = history(mdp, Scheme(modified_policy_iteration(None), Constant(0.0)), 8)
+        _, policies = history(
+            mdp, Scheme(ModifiedPolicyIteration(None).algorithm(), Constant(0.0)), 8
+        )
         pi = np.zeros(mdp.states, int)
         for used in policies:  # Howard: evaluate, improve
             np.testing.assert_array_equal(used.argmax(1), pi)
@@ -211,13 +221,13 @@ def test_modified_policy_iteration_goes_from_avi_to_policy_iteration():
 
 def test_softened_lspi_with_one_sweep_is_movi_with_a_fixed_beta():
     agree(
-        Scheme(softened_policy_iteration(1), Constant(0.7)),
+        Scheme(SoftenedPolicyIteration(sweeps=1).algorithm(), Constant(0.7)),
         Scheme(MOVI, Constant(0.7)),
     )
 
 
 def test_politex_with_one_sweep_is_dual_averaging_with_a_plain_evaluation():
-    agree(politex(0.1, 1), dual_averaging(0.1, regularised=False))
+    agree(Politex(0.1, 1).algorithm(), DualAveraging(0.1, evaluation="plain").algorithm())
 
 
 def test_exact_sql_is_the_anchored_iteration_begun_and_anchored_at_its_first_value():
@@ -230,7 +240,9 @@ def test_exact_sql_is_the_anchored_iteration_begun_and_anchored_at_its_first_val
             if k > 1:
                 x = anchor / k + (1 - 1 / k) * problem.backup(k, x.max(1))
             np.testing.assert_allclose(q, x, rtol=0, atol=1e-11)
-        harmonic = history(mdp, Scheme(anchored("harmonic"), Mean()), ITERATIONS)[0]["q"]
+        harmonic = history(
+            mdp, Scheme(AnchoredValueIteration("harmonic").algorithm(), Mean()), ITERATIONS
+        )[0]["q"]
         k = np.arange(1, ITERATIONS + 1)[:, None, None]
         np.testing.assert_allclose((k + 1) * harmonic, k * sql, rtol=0, atol=1e-11)
 
@@ -274,13 +286,15 @@ def test_dual_averaging_tends_to_sql_with_a_regularised_evaluation_at_first_orde
         return tables["h"] if "h" in tables else SUMS * tables["q"]
 
     def make(lam):
-        return Scheme(dual_averaging(lam), Mean())
+        return Scheme(DualAveraging(lam).algorithm(), Mean())
 
     errors = distances(make, Scheme(SQL, Mean()), SIZES, sums)
     assert errors[-1] < 0.02
     np.testing.assert_allclose(orders(errors, SIZES), 1, atol=0.05)
     draws = successors(TWINS, ITERATIONS, seed=5)
-    tiny = history(TWINS, Scheme(mirror_descent(1e-12), Mean()), ITERATIONS, draws)[0]["q"]
+    tiny = history(TWINS, Scheme(MirrorDescent(1e-12).algorithm(), Mean()), ITERATIONS, draws)[0][
+        "q"
+    ]
     avi = history(TWINS, Scheme(AVI, Mean()), ITERATIONS, draws)[0]["q"]
     sql = SUMS * history(TWINS, Scheme(SQL, Mean()), ITERATIONS, draws)[0]["q"]
     np.testing.assert_allclose(np.cumsum(tiny, 0), sql, rtol=0, atol=1e-8)
@@ -291,7 +305,7 @@ def test_dual_averaging_tends_to_movi_with_a_plain_evaluation_faster_than_any_or
     """Off ties the softmax differs from the maximum by exp(−gap/λ)."""
 
     def make(lam):
-        return Scheme(dual_averaging(lam, regularised=False), Mean())
+        return Scheme(DualAveraging(lam, evaluation="plain").algorithm(), Mean())
 
     sizes = np.array([8e-3, 4e-3, 2e-3, 1e-3])
     found = orders(distances(make, Scheme(MOVI, Mean()), sizes), sizes)
@@ -302,7 +316,9 @@ def test_dual_averaging_tends_to_movi_with_a_plain_evaluation_faster_than_any_or
 
 def test_at_a_constant_beta_it_tends_to_movi_with_that_beta():
     def make(kappa):
-        return Scheme(dual_averaging(0.9 * kappa, 0.1 * kappa, regularised=False), Mean())
+        return Scheme(
+            DualAveraging(0.9 * kappa, 0.1 * kappa, evaluation="plain").algorithm(), Mean()
+        )
 
     assert distances(make, Scheme(MOVI, Constant(0.9)), [1e-9])[0] < 1e-11
 
@@ -310,10 +326,13 @@ def test_at_a_constant_beta_it_tends_to_movi_with_that_beta():
 @pytest.mark.parametrize(
     ("make", "limit"),
     [
-        (lambda size: dynamic_policy_programming(1 / size), DPP),
-        (lambda size: munchausen_value_iteration(0.0, size), AVI),
-        (lambda size: munchausen_value_iteration(0.8, size), advantage_learning(0.8)),
-        (lambda size: conservative_value_iteration(0.8, 1 / size), advantage_learning(0.8)),
+        (lambda size: DynamicPolicyProgramming(1 / size).algorithm(), DPP),
+        (lambda size: Munchausen(0.0, size, None).algorithm(), AVI),
+        (lambda size: Munchausen(0.8, size, None).algorithm(), AdvantageLearning(0.8).algorithm()),
+        (
+            lambda size: ConservativeValueIteration(0.8, 1 / size).algorithm(),
+            AdvantageLearning(0.8).algorithm(),
+        ),
     ],
     ids=["dpp to greedy dpp", "m-vi to avi", "m-vi to al", "cvi to al"],
 )
@@ -325,7 +344,7 @@ def test_soft_maxima_tend_to_hard_ones_at_first_order(make, limit):
 
 def test_the_boltzmann_form_of_dpp_tends_to_the_greedy_one():
     def make(size):
-        return Scheme(dynamic_policy_programming(1 / size, "boltzmann"), Mean())
+        return Scheme(DynamicPolicyProgramming(1 / size, "boltzmann").algorithm(), Mean())
 
     assert distances(make, Scheme(DPP, Mean()), [1e-9])[0] < 1e-11
 
@@ -337,7 +356,9 @@ def test_the_anchors_weights_tend_to_the_harmonic_ones_as_gamma_tends_to_one():
         mdp = MDPS[0]
         near = FiniteMDP(mdp.successors, mdp.probabilities, mdp.rewards, 1 - gap)
         runs = [
-            history(near, Scheme(anchored(anchor), Mean()), ITERATIONS, draws)[0]["q"]
+            history(
+                near, Scheme(AnchoredValueIteration(anchor).algorithm(), Mean()), ITERATIONS, draws
+            )[0]["q"]
             for anchor in ("optimal", "harmonic")
         ]
         apart.append(np.abs(runs[0] - runs[1]).max())
@@ -353,26 +374,26 @@ def test_nothing_overflows_for_tiny_weights_and_values_of_a_million(size):
     large = FiniteMDP(mdp.successors, mdp.probabilities, 1e6 * mdp.rewards, 0.9)
     draws = drawn(0)
     made = [
-        mirror_descent(size),
-        mirror_descent(0.0, size),
-        mirror_descent(size, size, regularised=False),
-        dual_averaging(size, size),
-        dual_averaging(size, regularised=False),
-        munchausen_value_iteration(0.9, size),
-        conservative_value_iteration(0.9, 1 / size),
-        dynamic_policy_programming(1 / size, "boltzmann"),
+        MirrorDescent(size).algorithm(),
+        MirrorDescent(0.0, size).algorithm(),
+        MirrorDescent(size, size, evaluation="plain").algorithm(),
+        DualAveraging(size, size).algorithm(),
+        DualAveraging(size, evaluation="plain").algorithm(),
+        Munchausen(0.9, size, None).algorithm(),
+        ConservativeValueIteration(0.9, 1 / size).algorithm(),
+        DynamicPolicyProgramming(1 / size, "boltzmann").algorithm(),
     ]
     for algorithm in made:
         tables, policies = history(large, Scheme(algorithm, Mean()), ITERATIONS, draws)
         assert all(np.isfinite(table).all() for table in tables.values()), algorithm.name
         np.testing.assert_allclose(policies.sum(-1), 1, atol=1e-12)
-        if size == 1e-300 and algorithm.name == "md-vi" and algorithm.tau:
+        if size == 1e-300 and algorithm.name == "md-vi" and algorithm.tabular.tau:
             avi = history(large, Scheme(AVI, Mean()), ITERATIONS, draws)[0]["q"]
             np.testing.assert_allclose(tables["q"], avi, rtol=1e-12)
 
 
 def test_equal_actions_have_equal_probabilities_however_small_the_weights_are():
-    _, policies = history(TWINS, Scheme(mirror_descent(1e-300), Mean()), 5)
+    _, policies = history(TWINS, Scheme(MirrorDescent(1e-300).algorithm(), Mean()), 5)
     np.testing.assert_allclose(policies[..., :3], policies[..., 3:], atol=1e-15)
     np.testing.assert_allclose(policies[0], 1 / 6, atol=1e-15)
 
@@ -380,30 +401,48 @@ def test_equal_actions_have_equal_probabilities_however_small_the_weights_are():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: mirror_descent(-1.0), "lambda: -1.0, expected a number of at least 0"),
-        (lambda: mirror_descent(1.0, -0.5), "tau: -0.5, expected a number of at least 0"),
-        (lambda: mirror_descent(float("nan")), "lambda: nan, expected a number of at least 0"),
-        (lambda: mirror_descent("hot"), "lambda: 'hot', expected a number of at least 0"),
+        (lambda: MirrorDescent(-1.0), "lambda: -1.0, expected a number of at least 0"),
         (
-            lambda: dual_averaging(0.0),
+            lambda: MirrorDescent(1.0, -0.5),
+            "tau: -0.5, expected a number of at least 0",
+        ),
+        (
+            lambda: MirrorDescent(float("nan")),
+            "lambda: nan, expected a number of at least 0",
+        ),
+        (
+            lambda: MirrorDescent("hot"),
+            "lam: 'hot', expected a number",
+        ),
+        (
+            lambda: DualAveraging(0.0),
             "tau: 0.0 with lambda 0.0, expected a sum",
         ),
         (
-            lambda: dual_averaging(0, LEAST / 2),
+            lambda: DualAveraging(0, LEAST / 2),
             "at 0 the scheme is not defined",
         ),
         (
-            lambda: munchausen_value_iteration(1.5, 1.0),
+            lambda: Munchausen(1.5, 1.0),
             r"alpha: 1.5, expected a number in",
         ),
-        (lambda: munchausen_value_iteration(0.5, 0.0), "tau: 0.0, expected a number above 0"),
-        (lambda: conservative_value_iteration(-0.1, 1.0), "alpha: -0.1, expected a number in"),
-        (lambda: conservative_value_iteration(0.5, 0.0), "eta: 0.0, expected a number above 0"),
-        (lambda: advantage_learning(2.0), "alpha: 2.0, expected a number in"),
-        (lambda: politex(0.0), "expected a sum of at least 1e-300"),
-        (lambda: politex(1.0, 0), "sweeps: 0, expected an integer from 1 to"),
-        (lambda: modified_policy_iteration(2.5), "sweeps: 2.5, expected an integer"),
-        (lambda: anchored("heavy"), "anchor: 'heavy', expected 'optimal' or 'harmonic'"),
+        (lambda: Munchausen(0.5, 0.0), "tau: 0.0, expected a number above 0"),
+        (
+            lambda: ConservativeValueIteration(-0.1, 1.0),
+            "alpha: -0.1, expected a number in",
+        ),
+        (
+            lambda: ConservativeValueIteration(0.5, 0.0),
+            "eta: 0.0, expected a number above 0",
+        ),
+        (lambda: AdvantageLearning(2.0), "alpha: 2.0, expected a number in"),
+        (lambda: Politex(0.0), "lambda: 0.0, expected a number above 0"),
+        (lambda: Politex(1.0, 0), "sweeps: 0, expected an integer from 1 to"),
+        (lambda: ModifiedPolicyIteration(2.5), "sweeps: 2.5, expected an integer"),
+        (
+            lambda: AnchoredValueIteration("heavy"),
+            "anchor: 'heavy', expected one of optimal, harmonic",
+        ),
     ],
 )
 def test_a_weight_that_means_nothing_is_one_line(make, says):

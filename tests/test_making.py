@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import momentum_rl
-from momentum_rl.agents.registry import _OURS
+from momentum_rl.agents.registry import _REGISTERED
 
 ROOT = Path(__file__).parents[1]
 PAGES = ROOT / "docs" / "algorithms"
@@ -34,7 +34,7 @@ def making():
     sys.path.remove(str(ROOT / "docs" / "making"))
 
 
-@pytest.mark.parametrize("name", _OURS)
+@pytest.mark.parametrize("name", _REGISTERED)
 def test_every_algorithm_has_a_page_in_the_one_order(name):
     page = (PAGES / f"{name}.md").read_text()
     assert re.findall(r"^## (.*)$", page, re.M) == ORDER
@@ -73,7 +73,7 @@ def test_the_metrics_of_the_pages_are_those_that_a_run_logs(making, tmp_path, mo
 
 
 def test_every_algorithm_s_metrics_are_explained_and_its_options_too(making):
-    for name in _OURS:
+    for name in _REGISTERED:
         page = making("algorithms").filled((PAGES / f"{name}.md").read_text())
         assert "<!--" not in page
         assert "| `loss_q` |" in page

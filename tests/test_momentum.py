@@ -18,12 +18,12 @@ from momentum_rl.core.targets import (
     MOVI,
     SQL,
     Algorithm,
+    Munchausen,
     Target,
     distributional,
     double,
     evaluation,
     momentum,
-    munchausen,
 )
 from momentum_rl.core.values import Categorical, Quantile
 from momentum_rl.errors import UserError
@@ -33,7 +33,8 @@ from momentum_rl.planning.traces import trace
 
 BY_NAME = Algorithm("by-name", {"q": Target(lambda v: jnp.max(v["q"][0]), evaluation)})
 MEAN = Scheme(MOVI, Mean())
-WITH_MOMENTUM = [AVI, double(AVI), munchausen(), munchausen(0.5, 1.0, -np.inf)]
+SOFT = Munchausen(0.5, 1.0, None).algorithm()
+WITH_MOMENTUM = [AVI, double(AVI), Munchausen().algorithm(), SOFT]
 
 
 def tables_of(scheme, mdp, iterations, successors=None):
@@ -255,11 +256,11 @@ def test_momentum_reads_the_policy_from_h_and_adds_nothing_else():
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (lambda: momentum(SQL), "momentum: sql has no value that only evaluates its policy"),
-        (lambda: momentum(DPP), "momentum: dpp has no value that only evaluates its policy"),
+        (lambda: momentum(SQL), "momentum: sql does not accept it"),
+        (lambda: momentum(DPP), "momentum: dpp does not accept it"),
         (lambda: momentum(MOVI), "momentum: movi already has an average h"),
         (lambda: momentum("dqn"), "algorithm: 'dqn', expected Algorithm"),
-        (lambda: momentum(BY_NAME), "momentum: by-name reads its policy from q by name"),
+        (lambda: momentum(BY_NAME), "momentum: by-name does not accept it"),
         (lambda: double(SQL), "double: sql reads no policy from a preference"),
         (lambda: replace(AVI, targets={}), "targets: of nothing, expected one of q"),
         (lambda: replace(AVI, lags=0), "lags: 0, expected at least 1"),
@@ -273,7 +274,8 @@ def test_where_it_does_not_apply_a_line_says_why(make, says):
 
 def test_a_value_of_another_name_is_the_same_algorithm():
     """Which table holds the value is declared: nothing has to be called q."""
-    named = Algorithm("avi-in-u", {"u": AVI.targets["q"]}, preference="u", value_table="u")
+    targets = {"u": AVI.targets["q"]}
+    named = replace(AVI, name="avi-in-u", targets=targets, preference="u", value_table="u")
     mdp = momentum_rl.garnet(8, 3, 3, seed=1)
     np.testing.assert_array_equal(momentum_rl.solve(mdp, named).q, momentum_rl.solve(mdp, AVI).q)
     for tables, others in zip(

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from momentum_rl.core.targets import AVI, DPP, MOVI, SCHEMES, SQL, speedy_q_learning
+from momentum_rl.core.targets import AVI, DPP, MOVI, SCHEMES, SQL, SpeedyQLearning
 from momentum_rl.errors import UserError
 
-PRINTED = speedy_q_learning("printed")
+PRINTED = SpeedyQLearning("printed").algorithm()
 EVERY_TARGET = [
     pytest.param(algorithm, name, id=f"{algorithm.name}-{name}")
     for algorithm in (AVI, MOVI, SQL, PRINTED, DPP)
@@ -87,7 +87,7 @@ def test_both_signs_of_sql_agree_when_the_copies_agree():
 
 def test_an_unknown_sign_is_refused():
     with pytest.raises(UserError, match=r"^sign: 'minus', expected one of sql, printed$"):
-        speedy_q_learning("minus")
+        SpeedyQLearning("minus").algorithm()
 
 
 @pytest.mark.parametrize(("algorithm", "name"), EVERY_TARGET)

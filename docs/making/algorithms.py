@@ -11,8 +11,9 @@ import numpy as np
 from fields import settings, table
 from links import ROOT
 
-from momentum_rl.agents.options import Averaging
+from momentum_rl.agents.learner import method_of
 from momentum_rl.agents.registry import find, title_of
+from momentum_rl.core.options import Averaging
 from momentum_rl.runs.finding import Run, find_runs
 
 METRICS = {
@@ -80,7 +81,7 @@ def options(name: str) -> str:
 
 def logged(name: str) -> list[str]:
     """The names of what an algorithm logs, in the order of a row."""
-    method = find(name)().method("squared", None)
+    method = method_of(find(name)(), "squared", None)
     networks = [
         f"{kind}_{network}" for network in method.networks for kind in ("loss", "rms_update")
     ]

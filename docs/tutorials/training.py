@@ -26,7 +26,9 @@ STEPS = "--steps 8000 --iteration-steps 1000 --epsilon-decay 4000 --learning-sta
 def shell(command):
     """Runs a command of movi, as in a terminal, and shows what it prints."""
     words = shlex.split(command)
-    done = subprocess.run([sys.executable, "-m", *words], cwd=runs, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-m", "momentum_rl", *words[1:]], cwd=runs, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
     print(f"$ {command}\n{done.stdout}")
 

@@ -29,12 +29,12 @@ from momentum_rl.planning.engine import (
     member_keys,
     policy,
     sampler,
+    scheme,
     start,
     state_values,
     update,
 )
 from momentum_rl.planning.losses import Losses, batch_losses
-from momentum_rl.planning.schemes import scheme
 from momentum_rl.planning.traces import trace
 from momentum_rl.plumbing.progress import progress_bar
 from momentum_rl.plumbing.sizes import require

@@ -25,11 +25,12 @@ SCHEMES = ("md-vi", "da-vi")
 def _check(run: Trace, lam: float, tau: float, unproven: bool) -> tuple[float, float]:
     kappa, beta = (lam, 1.0) if unproven and lam + tau == 0 else weights(lam, tau)
     algorithm = run.scheme.algorithm
-    own = (algorithm.name in SCHEMES, algorithm.temperature, algorithm.tau)
-    if not unproven and own != (True, kappa, tau):
+    soft = algorithm.tabular
+    proven = algorithm.name in SCHEMES and (soft.temperature, soft.tau) == (kappa, tau)
+    if not (unproven or proven):
         raise UserError(
             f"run: the theorem is not proven for {algorithm.name} with temperature "
-            f"{algorithm.temperature:g}, expected md-vi or da-vi with λ = {lam:g} and τ = {tau:g}; "
+            f"{soft.temperature:g}, expected md-vi or da-vi with λ = {lam:g} and τ = {tau:g}; "
             "unproven=True computes it all the same"
         )
     return kappa, beta

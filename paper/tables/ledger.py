@@ -19,8 +19,8 @@ from momentum_rl.planning.bounds import (
     supremum,
     theorem_1,
 )
+from momentum_rl.planning.engine import scheme
 from momentum_rl.planning.losses import Losses, batch_losses
-from momentum_rl.planning.schemes import scheme
 from momentum_rl.planning.traces import Trace, trace, weighted_error_norms
 from momentum_rl.plumbing.progress import progress_bar
 from momentum_rl.plumbing.sizes import require

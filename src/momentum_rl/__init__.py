@@ -20,9 +20,9 @@ from momentum_rl.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from momentum_rl.agents.agent import load as load
-    from momentum_rl.agents.options import Averaging as Averaging
-    from momentum_rl.agents.options import Options as Options
     from momentum_rl.agents.registry import register as register
+    from momentum_rl.core.options import Averaging as Averaging
+    from momentum_rl.core.options import Options as Options
     from momentum_rl.core.targets import Algorithm as Algorithm
     from momentum_rl.core.targets import Target as Target
     from momentum_rl.core.targets import momentum as momentum
@@ -43,7 +43,7 @@ DISTRIBUTION = "momentum-rl"  # by which the command tells this package from oth
 
 _HOMES = {
     ".agents.agent": ("load",),
-    ".agents.options": ("Averaging", "Options"),
+    ".core.options": ("Averaging", "Options"),
     ".agents.registry": ("register",),
     ".mdp": ("FiniteMDP", "garnet", "load_mdp", "optimum", "policy_values", "save_mdp"),
     ".planning": ("compare_schemes", "policy_value", "solve"),

@@ -8,6 +8,7 @@ import onnxruntime
 import pytest
 
 from momentum_rl.agents.agent import Agent, Named, load, save
+from momentum_rl.agents.learner import method_of
 from momentum_rl.agents.networks import NetworkSpec, make_network
 from momentum_rl.agents.onnx_file import encoded_onnx, save_onnx
 from momentum_rl.agents.registry import options_of
@@ -111,7 +112,7 @@ def test_the_mean_action_of_an_actor_is_the_same_in_the_environments_own_bounds(
 ):
     random = np.random.default_rng(4)
     spaces = Spaces(SEEN["vector"], Box((-2.0, 0.0), (2.0, 5.0), (2, 1)))
-    spec, method = NetworkSpec("mlp", hidden), options_of(name, {}).method("squared", None)
+    spec, method = NetworkSpec("mlp", hidden), method_of(options_of(name), "squared", None)
     networks = method.build(spec, spaces)
     shown = {
         "actor": (np.zeros((1, 4), np.float32),),

@@ -7,9 +7,21 @@ from importlib.metadata import EntryPoint
 import pytest
 
 from momentum_rl import cli
-from momentum_rl.agents import algorithms, registry
+from momentum_rl.agents import registry
+from momentum_rl.agents.learner import method_of
 from momentum_rl.agents.registry import find, known, names, options_of, register, title_of
-from momentum_rl.core.targets import AVI, Algorithm, Target, greedy_value, momentum
+from momentum_rl.core.options import Options
+from momentum_rl.core.targets import (
+    AVI,
+    C51,
+    Algorithm,
+    DynamicPolicyProgramming,
+    Munchausen,
+    Target,
+    ValueIteration,
+    greedy_value,
+    momentum,
+)
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 
@@ -54,15 +66,15 @@ def test_the_registry_has_what_the_paper_and_its_conclusion_name():
 def test_whether_beta_matters_is_the_same_in_the_options_and_in_the_algorithm():
     for name in names():
         own = options_of(name)
-        method = own.method("squared", None)
+        method = method_of(own, "squared", None)
         assert method.uses_beta == (own.beta_of(100) is not None), name
         policy = "actor" if name.endswith("sac") else "h" if "momentum" in name else "q"
         assert method.acts_on == policy
 
 
 def test_the_defaults_are_the_published_ones():
-    assert options_of("munchausen-dqn") == algorithms.MunchausenDQN(alpha=0.9, tau=0.03, floor=-1.0)
-    assert options_of("deep-dpp") == algorithms.DeepDPP(eta=None)
+    assert options_of("munchausen-dqn") == Munchausen(alpha=0.9, tau=0.03, floor=-1.0)
+    assert options_of("deep-dpp") == DynamicPolicyProgramming(eta=None)
     assert options_of("deep-sql").sign == "sql"
     assert options_of("momentum-munchausen-dqn").tau == 0.03
 
@@ -83,7 +95,7 @@ def test_the_defaults_are_the_published_ones():
         ("qr-dqn", {"quantiles": 0}, "quantiles: 0, expected an integer from 1"),
         ("momentum-c51", {"h_value": "both"}, "h_value: 'both', expected one of same, number"),
         ("dqn", {"tau": 1.0}, "dqn has no 'tau', expected none"),
-        ("dqn", algorithms.DeepDPP(), "options: of DeepDPP, expected those of dqn"),
+        ("dqn", DynamicPolicyProgramming(), "options: of DeepDPP, expected those of dqn"),
     ],
 )
 def test_an_option_that_is_unknown_or_out_of_range_is_one_line(name, given, says):
@@ -225,21 +237,21 @@ def test_a_wrong_name_or_option_on_the_command_line_is_one_line(arguments, says,
 )
 def test_the_algorithm_is_found_among_words_in_any_order(arguments):
     _, command = cli.parse(["train", *arguments])
-    assert (command.algorithm, command.options) == ("dqn", algorithms.DQN())
+    assert (command.algorithm, command.options) == ("dqn", ValueIteration())
 
 
 def test_a_preset_sets_the_atoms_from_python_as_on_the_command_line():
     _, command = cli.parse(["train", "c51", "--env", "CartPole-v1"])
-    assert command.options == Config("c51", "CartPole-v1").options == algorithms.C51(201, -100, 100)
+    assert command.options == Config("c51", "CartPole-v1").options == C51(201, -100, 100)
     minatar = Config("momentum-c51", "MinAtar/Breakout", preset="minatar")
     assert (minatar.options.atoms, minatar.options.v_max) == (51, 100.0)
     assert Config("dqn", "x").replace(algorithm="c51").options.atoms == 201
-    assert Config("c51", "x", options={"atoms": 7}).options == algorithms.C51(7, -100, 100)
-    assert Config("c51", "x", preset="paper").options == algorithms.C51(51, -10, 10)
+    assert Config("c51", "x", options={"atoms": 7}).options == C51(7, -100, 100)
+    assert Config("c51", "x", preset="paper").options == C51(51, -10, 10)
 
 
 @dataclass(frozen=True)
-class Colliding(algorithms.Options):
+class Colliding(Options):
     gamma: float = 0.5
 
     def algorithm(self):
@@ -247,7 +259,7 @@ class Colliding(algorithms.Options):
 
 
 @dataclass(frozen=True)
-class Needy(algorithms.Options):
+class Needy(Options):
     weight: float
 
     def algorithm(self):
@@ -255,12 +267,12 @@ class Needy(algorithms.Options):
 
 
 @dataclass(frozen=True)
-class Typo(algorithms.Options):
+class Typo(Options):
     def algoritm(self):
         return AVI
 
 
-class Bare(algorithms.Options):
+class Bare(Options):
     def algorithm(self):
         return AVI
 
@@ -274,7 +286,7 @@ class Bare(algorithms.Options):
         (lambda: register("", AVI), "algorithm: '', expected a name"),
         (lambda: Config(["dqn"], "x"), r"algorithm: \['dqn'\], expected a text"),
         (lambda: Config("dqn", "x", options=3), "options: 3, expected the options of dqn"),
-        (lambda: algorithms.DeepDPP(eta="x"), "eta: 'x', expected a number"),
+        (lambda: DynamicPolicyProgramming(eta="x"), "eta: 'x', expected a number"),
         (lambda: Config("dqn", "x").replace(stpes=3), "dqn has no 'stpes'"),
     ],
 )
@@ -295,7 +307,7 @@ def test_options_and_single_ones_can_be_replaced_together():
 
 
 @dataclass(frozen=True)
-class Own(algorithms.Options):
+class Own(Options):
     weight: float = 0.25
     """How much."""
 

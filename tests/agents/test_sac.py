@@ -10,10 +10,10 @@ import pytest
 from scipy import integrate, stats
 
 from momentum_rl.agents import make_learner, options_of
-from momentum_rl.agents.learner import networks_of
+from momentum_rl.agents.learner import method_of, networks_of
 from momentum_rl.agents.method import Context
 from momentum_rl.agents.networks import NetworkSpec
-from momentum_rl.agents.sac import Gaussian
+from momentum_rl.agents.soft_actor_critic import Gaussian
 from momentum_rl.core.schedules import Constant
 from momentum_rl.errors import UserError
 from momentum_rl.spaces import Box, ObservationSpace, Spaces, Transition
@@ -23,12 +23,12 @@ SPEC = NetworkSpec("mlp", (5, 4))
 BETA, RATE, POLYAK, B = 0.75, 0.1, 0.25, 6
 
 
-def method_of(name, **options):
-    return options_of(name, {"polyak": POLYAK, **options}).method("squared", None)
+def soft(name, **options):
+    return method_of(options_of(name, {"polyak": POLYAK, **options}), "squared", None)
 
 
 def learner_of(name, **options):
-    method = method_of(name, **options)
+    method = soft(name, **options)
     modules = method.build(SPEC, SPACES)
     rates = {"actor": optax.sgd(2 * RATE)}
     optimisers = {network: rates.get(network, optax.sgd(RATE)) for network in modules}
@@ -247,7 +247,7 @@ def test_one_update_of_every_network_is_the_one_computed_by_hand(name, options):
 
 
 def test_the_actors_gradient_is_that_of_finite_differences_and_leaves_the_critics_alone():
-    method = method_of("sac")
+    method = soft("sac")
     modules, data, key = method.build(SPEC, SPACES), batches(1), jax.random.key(3)
     state = learner_of("sac").init(jax.random.key(1))
     # Away from where a unit that nothing reaches has its kink.
@@ -311,7 +311,7 @@ def test_beta_zero_is_sac_with_another_network():
     """H then regresses to the fresh target alone, and is to the actor what Q is: beginning as Q it
     moves as Q does, and so does the actor."""
     plain, key = learner_of("sac"), jax.random.key(2)
-    method = method_of("momentum-sac", shared_batch=True)
+    method = soft("momentum-sac", shared_batch=True)
     modules = method.build(SPEC, SPACES)
     optimisers = {n: optax.sgd(2 * RATE if n == "actor" else RATE) for n in modules}
     other = make_learner(method, modules, optimisers, SPACES, beta=Constant(0.0))
@@ -360,7 +360,7 @@ def test_actions_are_in_the_box_drawn_by_a_key_and_the_means_without():
 
 
 def test_log_std_is_bounded_by_tanh_as_cleanrl_has_it():
-    method = method_of("sac", log_std="tanh", log_std_min=-5.0)
+    method = soft("sac", log_std="tanh", log_std_min=-5.0)
     policy = method.build(SPEC, SPACES)["actor"]
     params = policy.init(jax.random.key(0), batches(1).observation[0])["params"]
     params["log_std"]["bias"] = jnp.array([-50.0, 0.0])
@@ -393,7 +393,7 @@ def test_an_option_out_of_range_is_one_line(options, says):
 def test_images_need_another_network():
     spaces = replace(SPACES, observation=ObservationSpace((84, 84, 3), "uint8"))
     with pytest.raises(UserError, match="network: 'nature', expected mlp"):
-        method_of("sac").build(NetworkSpec("nature"), spaces)
+        soft("sac").build(NetworkSpec("nature"), spaces)
 
 
 def test_the_log_density_of_a_draw_knows_its_noise_however_small_the_deviation_is():

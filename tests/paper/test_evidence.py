@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 
-from momentum_rl.agents.algorithms import SAC
+from momentum_rl.agents.sac import SAC
 from momentum_rl.report.figure import table_of
 from momentum_rl.report.statistics import compare
 from momentum_rl.runs.finding import find_runs

@@ -21,7 +21,7 @@ from momentum_rl.planning.bounds import (
     supremum,
     theorem_1,
 )
-from momentum_rl.planning.schemes import scheme
+from momentum_rl.planning.engine import scheme
 from momentum_rl.planning.traces import Trace, WeightedNorms, trace, weighted_error_norms
 from paper.tables.ledger import losses_and_bounds
 from tests.oracles import dense_kernel, optimal_q, pair_kernel, policy_q, random_mdp, refusal

@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from momentum_rl.core.schedules import Constant
-from momentum_rl.core.targets import SCHEMES, speedy_q_learning
+from momentum_rl.core.targets import SCHEMES, SpeedyQLearning
 from momentum_rl.mdp import FiniteMDP, garnet
 from momentum_rl.mdp.operators import on_device
 from momentum_rl.planning.engine import (
@@ -16,10 +16,10 @@ from momentum_rl.planning.engine import (
     iterate,
     member_keys,
     sample,
+    scheme,
     start,
     thresholds,
 )
-from momentum_rl.planning.schemes import scheme
 from tests.oracles import dense_kernel, random_mdp
 
 NAMES = ("avi", "movi", "sql", "dpp")
@@ -74,7 +74,7 @@ def tables_of(algorithm, q1=Q1, q2=Q2, h=H):
 def test_one_sampled_iteration_equals_the_one_worked_out_by_hand(
     x64, two_states, which, k, table, expected
 ):
-    chosen = scheme(speedy_q_learning("printed") if which == "printed" else which)
+    chosen = scheme(SpeedyQLearning("printed").algorithm() if which == "printed" else which)
     read = from_samples(jnp.array([SAMPLED]))
     new = iterate(chosen, tables_of(chosen.algorithm), read, on_device(two_states), k)
     np.testing.assert_array_equal(new[table][0], expected)
@@ -139,7 +139,7 @@ def test_a_constant_beta_is_used_at_every_iteration(x64, two_states):
 
 # The engine and the targets ----------------------------------------------------------------------
 
-ALGORITHMS = [*SCHEMES.values(), speedy_q_learning("printed")]
+ALGORITHMS = [*SCHEMES.values(), SpeedyQLearning("printed").algorithm()]
 
 
 def random_tables(algorithm, states, actions, seed=0):

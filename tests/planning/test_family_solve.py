@@ -5,18 +5,19 @@ import pytest
 
 import momentum_rl
 from momentum_rl import cli
+from momentum_rl.core.catalogue import TABLES, label, options_of
+from momentum_rl.core.family import MirrorDescent
 from momentum_rl.core.targets import AVI
 from momentum_rl.mdp import FiniteMDP, optimum, save_mdp
 from momentum_rl.mdp.solve.regularised import entropy_bias, regularised_optimum
-from momentum_rl.planning.options import SCHEMES, MDVIOptions, MVIOptions
-from momentum_rl.planning.schemes import label, options_of, scheme
+from momentum_rl.planning.engine import scheme
 from tests.oracles import random_mdp, refusal
 
 MDP = momentum_rl.garnet(8, 3, 3, seed=2, discount=0.8)
 TAUS = {"m-vi": 0.1 * 0.03, "cvi": 0.1 / 30, "md-vi:tau=0.2": 0.2}
 
 
-@pytest.mark.parametrize("name", [*SCHEMES, "md-vi:tau=0.2"])
+@pytest.mark.parametrize("name", [*TABLES, "md-vi:tau=0.2"])
 def test_every_scheme_solves_to_a_certified_optimum_of_its_own(name):
     tolerance = 2e-4 if name == "sql" else 1e-5  # which falls like 1/k
     found = momentum_rl.solve(MDP, name, tolerance=tolerance)
@@ -25,7 +26,7 @@ def test_every_scheme_solves_to_a_certified_optimum_of_its_own(name):
     assert found.converged
     best = regularised_optimum(MDP, tau)
     assert np.abs(found.q - best.q).max() <= found.bound + float(best.bound) <= 1.1 * tolerance
-    soft = scheme(name).algorithm.temperature > 0
+    soft = scheme(name).algorithm.tabular.temperature > 0
     assert found.policy.shape == ((8, 3) if soft else (8,))
     worth = momentum_rl.policy_value(MDP, found)
     assert np.abs(worth.q - best.q).max() <= worth.loss_bound < 0.02
@@ -76,11 +77,11 @@ def test_a_solution_reads_its_values_and_actions_from_a_soft_policy_too():
 
 def test_labels_name_a_scheme_with_what_is_not_the_default():
     assert label("md-vi:lambda=0.01:tau=1e-3") == "md-vi:tau=0.001"
-    assert label(MDVIOptions(lam=0.5)) == "md-vi:lambda=0.5"
+    assert label(MirrorDescent(lam=0.5)) == "md-vi:lambda=0.5"
     assert label("mpi:sweeps=none") == "mpi:sweeps=none"
     assert label(AVI) == "avi"
-    assert options_of("m-vi:alpha=1") == MVIOptions(alpha=1)
-    for name in SCHEMES:
+    assert options_of("m-vi:alpha=1") == TABLES["m-vi"](alpha=1)
+    for name in TABLES:
         assert label(name) == name
         assert options_of(label(options_of(name))) == options_of(name)
 
@@ -96,7 +97,7 @@ def test_labels_name_a_scheme_with_what_is_not_the_default():
         ("md-vi:lambda=0", "tau: 0.0 with lambda 0, expected a sum of at least 1e-300"),
         ("m-vi:alpha=-1", "alpha: -1, expected a number in [0, 1]"),
         ("movi:beta=1", "beta: 1, expected a number in [0, 1)"),
-        ("nothing", "scheme: 'nothing', expected one of avi, movi, sql, dpp, md-vi"),
+        ("nothing", "scheme: 'nothing', expected one of avi, movi, sql, dpp, m-vi, md-vi"),
     ],
 )
 def test_a_label_that_means_nothing_is_one_line(text, says):
@@ -139,7 +140,7 @@ def test_the_command_certifies_the_regularised_optimum_and_says_the_bias(file, c
 @pytest.mark.parametrize(
     ("words", "says"),
     [
-        ("--scheme foo", "scheme: 'foo', expected one of avi, movi, sql, dpp, md-vi, da-vi"),
+        ("--scheme foo", "scheme: 'foo', expected one of avi, movi, sql, dpp, m-vi, md-vi, da-vi"),
         ("--scheme m-vi --alpha 2", "alpha: 2.0, expected a number in [0, 1]"),
         ("--scheme md-vi --lambda -1", "lambda: -1.0, expected a number of at least 0"),
         ("--scheme md-vi --lambda 0", "tau: 0.0 with lambda 0.0, expected a sum"),

@@ -18,11 +18,11 @@ from momentum_rl.planning.engine import (
     iterate,
     member_keys,
     sample,
+    scheme,
     start,
     thresholds,
 )
 from momentum_rl.planning.runs import run
-from momentum_rl.planning.schemes import scheme
 from momentum_rl.planning.solver import solve
 from tests.oracles import dense_kernel, random_mdp, refusal
 
@@ -301,6 +301,6 @@ def test_schemes_are_known_by_name_and_an_algorithm_is_one():
     assert scheme("movi") == Scheme(MOVI, Mean())
     assert scheme(MOVI, Constant(0.5)) == Scheme(MOVI, Constant(0.5))
     assert refusal(scheme, "heavy-ball") == (
-        "scheme: 'heavy-ball', expected one of avi, movi, sql, dpp, md-vi, da-vi, m-vi, cvi, "
+        "scheme: 'heavy-ball', expected one of avi, movi, sql, dpp, m-vi, md-vi, da-vi, cvi, "
         "advantage-learning, politex, softened-lspi, mpi, anc-vi"
     )

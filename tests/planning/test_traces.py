@@ -10,9 +10,8 @@ import momentum_rl.planning.traces as errors_module
 from momentum_rl.core.schedules import Constant
 from momentum_rl.mdp import FiniteMDP, garnet
 from momentum_rl.mdp.operators import on_device
-from momentum_rl.planning.engine import member_keys, sample, thresholds
+from momentum_rl.planning.engine import member_keys, sample, scheme, thresholds
 from momentum_rl.planning.runs import run
-from momentum_rl.planning.schemes import scheme
 from momentum_rl.planning.traces import (
     Trace,
     cumulative,

@@ -6,7 +6,7 @@ import tyro
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from momentum_rl.agents.algorithms import MomentumDQN
+from momentum_rl.agents.registry import options_of
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import FIELD_ROLES, FIELDS, SHARED, Config, changes
 from momentum_rl.runs.presets import PRESETS, preset_fields
@@ -44,7 +44,7 @@ def test_the_preset_paper_is_dopamines_dqn_of_2019():
     assert {name: getattr(config, name) for name in expected} == expected
     assert config.beta_of is None
     momentum = config.replace(algorithm="momentum-dqn", options={})
-    assert momentum.options == MomentumDQN("rate-updates", shared_batch=False, h_target="sample")
+    assert momentum.options == options_of("momentum-dqn")
     assert momentum.beta_of(2_500_000) == 0.5
 
 

@@ -8,8 +8,8 @@ import pytest
 
 pytest.importorskip("ale_py")
 
-from momentum_rl.agents.algorithms import MomentumDQN
 from momentum_rl.agents.networks import MLP, ActionValues
+from momentum_rl.agents.registry import options_of
 from momentum_rl.cli import main, parse
 from momentum_rl.envs import make_atari
 from momentum_rl.replay import FrameReplay, UniformReplay
@@ -167,7 +167,7 @@ def test_the_command_of_the_paper_is_the_papers_experiment():
         "timeouts_are_terminal": False,
     }
     assert {name: getattr(config, name) for name in expected} == expected
-    assert config.options == MomentumDQN(shared_batch=False)
+    assert config.options == options_of("momentum-dqn", {"shared_batch": False})
     # An Atari game without a preset is the paper's, too.
     _, unnamed = parse(["train", "momentum-dqn", "--env", "ALE/Seaquest-v5"])
     assert unnamed == command

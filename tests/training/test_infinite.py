@@ -125,4 +125,4 @@ def test_no_file_of_ours_is_written_by_another_rule():
             if "json.dumps(" in line and "allow_nan=False" not in line:
                 found.append(file.relative_to(package).as_posix())
     # An option's text, which is read from a config; and a figure.
-    assert found == ["agents/options.py", "report/page.py"]
+    assert found == ["core/options.py", "report/page.py"]

@@ -8,7 +8,7 @@ import optax
 import pytest
 
 from momentum_rl.agents import registry
-from momentum_rl.agents.options import Options
+from momentum_rl.core.options import Options
 from momentum_rl.core.targets import AVI, Algorithm, Target, greedy_value, momentum
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config

@@ -13,7 +13,7 @@ import momentum_rl
 from momentum_rl.agents import registry
 from momentum_rl.agents.method import Method, TargetCopies
 from momentum_rl.agents.networks import MLP
-from momentum_rl.agents.options import Options
+from momentum_rl.core.options import Options
 from momentum_rl.envs import make_environment
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config

@@ -28,7 +28,12 @@ from momentum_rl.training.train import train
 
 # What a run imports on its way, once for all children. gymnax itself starts XLA when it is
 # imported, which no child would survive; most of its time is seaborn's.
-for name in ("gymnasium.envs.classic_control", "momentum_rl.agents.sac", "seaborn", "tensorboardX"):
+for name in (
+    "gymnasium.envs.classic_control",
+    "momentum_rl.agents.soft_actor_critic",
+    "seaborn",
+    "tensorboardX",
+):
     with suppress(ImportError):
         import_module(name)
 

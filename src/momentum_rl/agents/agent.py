@@ -17,11 +17,11 @@ import jax
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from momentum_rl.agents.learner import networks_of
+from momentum_rl.agents.learner import method_of, networks_of
 from momentum_rl.agents.method import Greedy, Inputs, Method, Policy, inputs_of
 from momentum_rl.agents.networks import NetworkSpec, make_network
-from momentum_rl.agents.options import Options
 from momentum_rl.agents.registry import declared, find, options_for, options_of
+from momentum_rl.core.options import Options
 from momentum_rl.core.values import NUMBER, ValueKind, from_json, to_json
 from momentum_rl.errors import NoRoom, UserError, door
 from momentum_rl.plumbing.compilation import shared
@@ -284,7 +284,7 @@ def _method(
             options = options_for(declared(given), named.algorithm, named.options)
     except UserError as error:
         raise UserError(f"{file}: {error}") from None
-    return options.method("squared", None)
+    return method_of(options, "squared", None)
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,18 @@ import optax
 from jax import Array
 
 from momentum_rl.agents.inspection import dormant, update_size
-from momentum_rl.agents.method import Apply, Context, Method, Networks, inputs_of
+from momentum_rl.agents.method import (
+    Apply,
+    Context,
+    Loss,
+    Method,
+    Networks,
+    inputs_of,
+    regression,
+)
+from momentum_rl.agents.sac import SAC
+from momentum_rl.agents.soft_actor_critic import soft_actor_critic
+from momentum_rl.core.options import Options
 from momentum_rl.core.schedules import Schedule
 from momentum_rl.core.soft import Real
 from momentum_rl.core.values import NUMBER
@@ -28,6 +39,25 @@ from momentum_rl.errors import UserError
 from momentum_rl.spaces import Spaces, Transition
 
 Params = Any
+
+
+def method_of(options: Options, loss: Loss, reward_clip: float | None) -> Method:
+    """How networks learn the algorithm that these options mean.
+
+    A dataclass of options that has a ``method(loss, reward_clip)`` gives its own.
+    """
+    if isinstance(options, SAC):
+        return soft_actor_critic(options, loss, reward_clip)
+    if hasattr(options, "method"):
+        own: Method = options.method(loss, reward_clip)
+        return own
+    return regression(
+        options.algorithm(),
+        loss=loss,
+        shared_batch=getattr(options, "shared_batch", False),
+        tie=getattr(options, "tie", False),
+        reward_clip=reward_clip,
+    )
 
 
 class LearnerState(NamedTuple):

@@ -16,7 +16,7 @@ import numpy as np
 from momentum_rl.agents.agent import Agent
 from momentum_rl.agents.method import Greedy
 from momentum_rl.agents.networks import MLP, ActionValues, MinAtar, Nature, channels_first
-from momentum_rl.agents.sac import Actor, squashed
+from momentum_rl.agents.soft_actor_critic import Actor, squashed
 from momentum_rl.core.values import NUMBER, Categorical, ValueKind
 from momentum_rl.errors import MissingExtra, UserError
 from momentum_rl.plumbing.files import file_to_write, write_aside, writing

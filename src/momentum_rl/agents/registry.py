@@ -1,9 +1,10 @@
 """The algorithms by name: this package's, those of installed packages, and modules of one's own.
 
-An installed package adds algorithms by entry points of the group ``momentum_rl.algorithms``; a
-module of one's own is named on the command line, ``movi train mine:ALGORITHM``. Each names a
-dataclass of options (``momentum_rl.agents.options``), or an ``Algorithm``, which has those of its
-β, if it has one.
+Where an algorithm accepts momentum, ``momentum-NAME`` is known too, with its options and what
+``momentum`` lets one choose. An installed package adds algorithms by entry points of the group
+``momentum_rl.algorithms``; a module of one's own is named on the command line, ``movi train
+mine:ALGORITHM``. Each names a dataclass of options (``momentum_rl.core.options``), or an
+``Algorithm``, which has those of its β, if it has one.
 """
 
 import dataclasses
@@ -12,52 +13,59 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, get_type_hints
 
-from momentum_rl.agents import algorithms as own
-from momentum_rl.agents.options import Averaging, Options, Unknown
-from momentum_rl.core.targets import Algorithm
+from momentum_rl.agents import sac  # noqa: F401  (declares it)
+from momentum_rl.core.options import NETWORKS, TITLES, Averaging, Options, Unknown, combined
+from momentum_rl.core.targets import Algorithm, DistributionalMomentum, Momentum
+from momentum_rl.core.values import NUMBER
 from momentum_rl.errors import UserError, door
 from momentum_rl.plumbing.modules import import_trusted, module_of
 from momentum_rl.plumbing.reading import checked
 
 GROUP = "momentum_rl.algorithms"
 
-_REGISTERED: dict[str, type[Options]] = {
-    "dqn": own.DQN,
-    "momentum-dqn": own.MomentumDQN,
-    "deep-sql": own.DeepSQL,
-    "deep-dpp": own.DeepDPP,
-    "double-dqn": own.DoubleDQN,
-    "munchausen-dqn": own.MunchausenDQN,
-    "momentum-double-dqn": own.MomentumDoubleDQN,
-    "momentum-munchausen-dqn": own.MomentumMunchausenDQN,
-    "c51": own.C51,
-    "qr-dqn": own.QRDQN,
-    "momentum-c51": own.MomentumC51,
-    "momentum-qr-dqn": own.MomentumQRDQN,
-    "sac": own.SAC,
-    "momentum-sac": own.MomentumSAC,
-}
+
+def _with_momentum(known: Mapping[str, type[Options]]) -> dict[str, type[Options]]:
+    """The algorithms, each followed by what momentum makes of it."""
+    result = {}
+    for name, kind in known.items():
+        result[name] = kind
+        declares = kind.algorithm is not Options.algorithm
+        algorithm = kind().algorithm() if declares else None
+        if algorithm is not None and algorithm.accepts_momentum:
+            numbers = algorithm.kind(algorithm.value_table) == NUMBER
+            mixin = Momentum if numbers else DistributionalMomentum
+            result[f"momentum-{name}"] = combined(mixin, kind)
+            title = TITLES.get(name) or kind.title or name
+            hyphen = " " if {" ", "-"} & set(title) else "-"
+            TITLES[f"momentum-{name}"] = f"Momentum{hyphen}{title}"
+    return result
+
+
+_REGISTERED = _with_momentum(NETWORKS)
 _OURS = dict(_REGISTERED)
 
 
 @door
 def register(name: str, algorithm: type[Options] | Algorithm) -> None:
-    """Make an algorithm known by a name in this process.
+    """Make an algorithm known by a name in this process, and what momentum makes of it.
 
     >>> from momentum_rl.core.targets import AVI, Algorithm, Target, greedy_value
     >>> half = Algorithm("half", {"q": Target(greedy_value,
-    ...     lambda values, a, r, discount, v, beta: r + discount * v / 2)})
+    ...     lambda values, a, r, discount, v, beta: r + discount * v / 2)}, accepts_momentum=True)
     >>> register("half", half)
     >>> options_of("half").algorithm() is half
     True
+    >>> options_of("momentum-half").beta_of(100)(50)
+    0.9090909090909091
     """
     if not name:
         raise UserError(f"algorithm: {name!r}, expected a name")
     one: Any = algorithm
-    made = declared(one)
-    if name in _OURS and _OURS[name] is not made:
+    kind = declared(one)
+    if name in _OURS and _OURS[name] is not kind:
         raise UserError(f"algorithm: {name!r} is one of this package's, expected another name")
-    _REGISTERED[name] = made
+    if _REGISTERED.get(name) is not kind:
+        _REGISTERED.update(_with_momentum({name: kind}))
 
 
 @cache
@@ -67,7 +75,7 @@ def declared(algorithm: Any) -> type[Options]:
         name = algorithm.__name__
         if not issubclass(algorithm, Options) or "__dataclass_fields__" not in vars(algorithm):
             raise UserError(f"algorithm: {name}, expected a dataclass of momentum_rl.Options")
-        if algorithm.algorithm is Options.algorithm and algorithm.method is Options.method:
+        if algorithm.algorithm is Options.algorithm and not hasattr(algorithm, "method"):
             raise UserError(f"algorithm: {name} has no algorithm(), expected one")
         for field in dataclasses.fields(algorithm):
             if field.default is field.default_factory is dataclasses.MISSING:
@@ -90,7 +98,7 @@ def names() -> list[str]:
     """All names, without importing anything.
 
     >>> names()[:3]
-    ['dqn', 'momentum-dqn', 'deep-sql']
+    ['dqn', 'momentum-dqn', 'double-dqn']
     """
     return [*_REGISTERED, *(name for name in _installed() if name not in _REGISTERED)]
 
@@ -113,18 +121,18 @@ def find(name: str, trust: Collection[str] = ()) -> type[Options]:
     Traceback (most recent call last):
     momentum_rl.errors.UserError: algorithm: 'dqm', expected one of dqn, ...
     """
-    found = known(name)
-    if found is None and ":" in name:
+    kind = known(name)
+    if kind is None and ":" in name:
         module, what = module_of(name, "algorithm"), f"algorithm: {name!r}"
         attribute = name.removeprefix(f"{module}:")
-        made = getattr(import_trusted(module, trust, what), attribute, None)
-        if made is None:
+        algorithm = getattr(import_trusted(module, trust, what), attribute, None)
+        if algorithm is None:
             raise UserError(f"{what}: the module {module!r} has no {attribute!r}")
-        register(name, made)
-        found = known(name)
-    if found is None:
+        register(name, algorithm)
+        kind = known(name)
+    if kind is None:
         raise UserError(f"algorithm: {name!r}, expected one of {', '.join(names())} or MODULE:NAME")
-    return found
+    return kind
 
 
 def options_of(name: str, given: Any = None) -> Options:
@@ -164,5 +172,5 @@ def title_of(name: str) -> str:
     >>> title_of("momentum-dqn"), title_of("mine:OWN")
     ('Momentum-DQN', 'mine:OWN')
     """
-    found = known(name)
-    return found.title or name if found is not None else name
+    kind = known(name)
+    return TITLES.get(name) or (kind.title if kind is not None else "") or name

@@ -1,303 +1,62 @@
-"""Soft actor-critic, and momentum in it: losses and a policy over networks, continuous actions.
+"""SAC and Momentum-SAC by their options; `soft_actor_critic.py` has the equations and the losses.
 
-SAC (Haarnoja et al. 2018), with a' ~ π(·|s'), a ~ π(·|s) and the temperature α:
-
-    y = r + γ (min_i Q_i⁻(s', a') − α ln π(a'|s'))
-    critics      Q_i(s, b) → y                            b: the action that was taken
-    actor        minimises α ln π(a|s) − min_i Q_i(s, a)
-    temperature  minimises −α (ln π(a|s) + H̄)             H̄: the entropy that is wanted
-
-Momentum (the paper's conclusion): the actor improves against an average of what is evaluated, H,
-which has as many critics as Q, with the same minimum,
-
-    H_i(s, b) → β H_i⁻(s, b) + (1 − β) y,    the actor minimises α ln π(a|s) − min_i H_i(s, a)
-
-With an exact actor π_{k+1} ∝ exp(h_k/α), and h_k = β h_{k−1} + (1 − β) q_k makes this
-π_{k+1} ∝ π_k^β exp((1 − β) q_k/α): the policy that is greedy for q_k − λ KL(π‖π_k) + α H(π) with
-λ = α β/(1 − β). The KL is in that greedy step alone; "with regularised evaluation" it is in y too,
-which has −λ (ln π(a'|s') − ln π⁻(a'|s')) beside the entropy, π⁻ the lagged actor.
-
-All networks move at once, from the same parameters: the actor climbs the critics as they were
-before their step.
+It is apart, so that reading options imports no networks.
 """
 
-import math
-from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal
 
-import chex
-import flax.linen as nn
-import jax
-import jax.numpy as jnp
-import numpy as np
-from jax import Array
-
-from momentum_rl.agents.method import (
-    LOSSES,
-    Context,
-    Diagnostics,
-    Loss,
-    Method,
-    Networks,
-    TargetCopies,
-)
-from momentum_rl.agents.networks import MLP, NetworkSpec, check_weights, encode, glorot
-from momentum_rl.core.soft import Real
+from momentum_rl.core.options import Averaging, Options, Positive, on_networks
 from momentum_rl.errors import UserError
-from momentum_rl.spaces import Box, ObservationSpace, Spaces, Transition
 
 
-class Gaussian(NamedTuple):
-    """Independent normal distributions of u [..., d]; an action is tanh u."""
-
-    mean: Array
-    log_std: Array
-
-    def drawn(self, key: Array) -> tuple[Array, Array]:
-        """u, differentiable in the distribution's parameters, and the log-density of its action."""
-        noise = jax.random.normal(key, self.mean.shape, self.mean.dtype)
-        u = self.mean + jnp.exp(self.log_std) * noise
-        return u, self._log_density(u, noise)
-
-    def log_density(self, u: Array) -> Array:
-        """ln of the density of the action tanh u, [...]."""
-        return self._log_density(u, (u - self.mean) * jnp.exp(-self.log_std))
-
-    def _log_density(self, u: Array, noise: Array) -> Array:
-        """The same by u = mean + σ · noise: of a small σ, u alone would not tell the noise.
-
-        The change of variables subtracts ln(1 − tanh² u) = 2 (ln 2 − u − softplus(−2u)), which in
-        this form is finite for every u.
-        """
-        normal = -0.5 * jnp.square(noise) - self.log_std
-        change = 2 * (math.log(2) - u - jax.nn.softplus(-2 * u))
-        return jnp.sum(normal - 0.5 * math.log(2 * math.pi) - change, axis=-1)
-
-
-class Actor(nn.Module):
-    """The distribution of the next action."""
-
-    space: ObservationSpace
-    hidden: tuple[int, ...]
-    size: int
-    low: float
-    high: float
-    bounding: Literal["clip", "tanh"]
-
-    @nn.compact
-    def __call__(self, observation: Array) -> Gaussian:
-        """Observations [B, ...] to means and ln σ, [B, size] each."""
-        features = MLP(self.hidden)(encode(observation, self.space))
-        mean = nn.Dense(self.size, kernel_init=glorot, name="mean")(features)
-        log_std = nn.Dense(self.size, kernel_init=glorot, name="log_std")(features)
-        if self.bounding == "clip":
-            return Gaussian(mean, jnp.clip(log_std, self.low, self.high))
-        return Gaussian(mean, self.low + (self.high - self.low) * (jnp.tanh(log_std) + 1) / 2)
-
-
-class Critics(nn.Module):
-    """Values of (s, a) by several networks, the critics."""
-
-    space: ObservationSpace
-    hidden: tuple[int, ...]
-    count: int
-
-    @nn.compact
-    def __call__(self, observation: Array, action: Array) -> Array:
-        """Observations [B, ...] and actions [B, d] to values [B, count]."""
-        seen = encode(observation, self.space)
-        x = jnp.concatenate([seen.reshape(len(seen), -1), action], axis=-1)
-        values = [
-            nn.Dense(1, kernel_init=glorot)(MLP(self.hidden)(x))[:, 0] for _ in range(self.count)
-        ]
-        return jnp.stack(values, axis=-1)
-
-
-class Temperature(nn.Module):
-    """α, by its logarithm; 1 at the beginning."""
-
-    @nn.compact
-    def __call__(self) -> Array:
-        """α."""
-        return jnp.exp(self.param("log", nn.initializers.zeros, ()))
-
-
+@on_networks("sac", "SAC")
 @dataclass(frozen=True)
-class Settings:
-    """What SAC leaves open; see ``momentum_rl.agents.algorithms.SAC``."""
+class SAC(Options):
+    """Soft actor-critic (Haarnoja et al. 2018), for continuous actions."""
 
-    temperature: float | None
-    target_entropy: float | None
-    entropy_each: float
-    reward_scale: float
-    polyak: float | None
-    log_std: Literal["clip", "tanh"]
-    log_std_min: float
-    log_std_max: float
+    preset: ClassVar[str | None] = "sac"
+
+    actor_rate: Positive | None = None
+    """Step size of the actor (CleanRL: 0.0003); None: learning_rate, as the critics'."""
+    temperature_rate: Positive | None = None
+    """Step size of the temperature (CleanRL: 0.001); None: learning_rate."""
+    temperature: Positive | None = None
+    """α: the weight of the entropy; None: it is tuned so that the entropy is the target's."""
+    target_entropy: float | None = None
+    """The entropy that α is tuned for; None: entropy_each · d for actions of d numbers."""
+    entropy_each: float = -1.0
+    """The same for each number of an action (Dopamine: −0.5; the others: −1)."""
+    reward_scale: Positive = 1.0
+    """Learn from rewards times this; scores stay raw (Dopamine: 0.1; the others: 1)."""
+    polyak: float | None = 0.005
+    """The share of a critic that enters its lagged copy at every update; None: it is copied every
+    sync_period steps."""
+    log_std: Literal["clip", "tanh"] = "clip"
+    """How ln σ of the policy is kept within its bounds (stable-baselines3: clip; CleanRL: tanh)."""
+    log_std_min: float = -20.0
+    """The least (stable-baselines3: −20; CleanRL: −5)."""
+    log_std_max: float = 2.0
+    """The largest."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.polyak is not None and not 0 < self.polyak <= 1:
+            raise UserError(f"polyak: {self.polyak!r}, expected a number in (0, 1] or None")
+        if not self.log_std_min < self.log_std_max:
+            raise UserError(
+                f"log_std_min: {self.log_std_min}, expected less than log_std_max "
+                f"({self.log_std_max})"
+            )
 
 
+@on_networks("momentum-sac", "Momentum-SAC")
 @dataclass(frozen=True)
-class Averaged:
-    """What momentum adds to it."""
+class MomentumSAC(Averaging, SAC):
+    """Momentum in SAC: the actor improves against an average of what is evaluated."""
 
-    shared_batch: bool
-    regularised: bool
-
-
-def squashed(networks: Networks, observations: Array, key: Array | None) -> Array:
-    """The policy: an action in [−1, 1] that is drawn, or without a key that of the mean."""
-    found: Gaussian = networks.online["actor"](observations)
-    return jnp.tanh(found.mean if key is None else found.drawn(key)[0])
-
-
-def soft_actor_critic(
-    name: str,
-    settings: Settings,
-    *,
-    momentum: Averaged | None = None,
-    loss: Loss = "squared",
-    reward_clip: float | None = None,
-    rates: Mapping[str, float] | None = None,
-) -> Method:
-    """SAC, or momentum in it; the equations are in the module's text.
-
-    Args:
-      name: the algorithm's.
-      settings: what SAC leaves open.
-      momentum: what momentum adds; None for SAC.
-      loss: of the critics' errors.
-      reward_clip: learn from rewards clipped to ± this.
-      rates: step sizes of networks that have their own.
-    """
-    if loss not in LOSSES:
-        raise UserError(f"loss: {loss!r}, expected one of {', '.join(LOSSES)}")
-    following = TargetCopies(1, settings.polyak)
-    regularised = momentum is not None and momentum.regularised
-    networks = {"q": following, "actor": following if regularised else TargetCopies(0)}
-    if momentum is not None:
-        networks["h"] = following
-    if settings.temperature is None:
-        networks["temperature"] = TargetCopies(0)
-
-    def build(spec: NetworkSpec, spaces: Spaces) -> Mapping[str, nn.Module]:
-        return {key: _build(settings, spec, spaces)[key] for key in networks}
-
-    return Method(
-        name,
-        networks,
-        _losses(settings, momentum, LOSSES[loss], reward_clip),
-        squashed,
-        build,
-        inputs={**dict.fromkeys(("q", "h"), _pair), "temperature": lambda spaces: ()},
-        minibatches=1 if momentum is None or momentum.shared_batch else 2,
-        shown=("alpha", "entropy", *(f"mean_{key}" for key in ("q", "h") if key in networks)),
-        uses_beta=momentum is not None,
-        acts_on="actor",
-        actions="box",
-        rates=dict(rates or {}),
-    )
-
-
-def _pair(spaces: Spaces) -> tuple[np.ndarray, np.ndarray]:
-    """What a critic takes."""
-    return spaces.observation.zeros(1), np.zeros((1, *spaces.action.shape), spaces.action.dtype)
-
-
-def _build(settings: Settings, spec: NetworkSpec, spaces: Spaces) -> Mapping[str, nn.Module]:
-    if spec.kind != "mlp":
-        raise UserError(f"network: {spec.kind!r}, expected mlp: critics take flat observations")
-    assert isinstance(spaces.actions, Box)
-    space, size = spaces.observation, spaces.actions.size
-    check_weights(spec, space, size, 2 * size)
-    low, high = settings.log_std_min, settings.log_std_max
-    critics = Critics(space, spec.hidden, 2)
-    return {
-        "q": critics,
-        "h": critics,
-        "actor": Actor(space, spec.hidden, size, low, high, settings.log_std),
-        "temperature": Temperature(),
-    }
-
-
-def _losses(
-    settings: Settings,
-    momentum: Averaged | None,
-    loss_of: Callable[[Array], Array],
-    reward_clip: float | None,
-) -> Callable[[Networks, Transition, Context], tuple[dict[str, Array], Diagnostics]]:
-    """The losses of one update, by network."""
-
-    def losses(
-        networks: Networks, batches: Transition, context: Context
-    ) -> tuple[dict[str, Array], Diagnostics]:
-        assert context.key is not None
-        for_next, for_actor = jax.random.split(context.key)
-        fixed = settings.temperature
-        alpha: Real = networks.frozen["temperature"]() if fixed is None else fixed
-        scaled = batches._replace(reward=_learned(batches.reward, reward_clip, settings))
-        y = _targets(networks, scaled, alpha, context.beta, momentum, for_next)
-        s, taken = batches.observation[0], batches.action[0]
-        values = networks.online["q"](s, taken)
-        found = {"q": jnp.sum(loss_of(values - y[0][:, None]), axis=-1)}
-        shown = {"mean_q": jnp.mean(values, axis=-1)}
-        if momentum is not None:
-            found["h"], shown["mean_h"] = _averaged(networks, batches, y, context.beta, loss_of)
-
-        policy: Gaussian = networks.online["actor"](s)
-        u, log_density = policy.drawn(for_actor)
-        critic = networks.frozen["q" if momentum is None else "h"]
-        found["actor"] = alpha * log_density - jnp.min(critic(s, jnp.tanh(u)), axis=-1)
-        if fixed is None:
-            wanted = settings.target_entropy
-            wanted = settings.entropy_each * taken.shape[-1] if wanted is None else wanted
-            excess = jax.lax.stop_gradient(log_density) + wanted
-            found["temperature"] = -networks.online["temperature"]() * excess
-        return found, {**shown, "entropy": -log_density, "alpha": jnp.asarray(alpha, jnp.float32)}
-
-    return losses
-
-
-def _learned(reward: Array, clip: float | None, settings: Settings) -> Array:
-    """The rewards that are learned from: clipped, then scaled."""
-    reward = reward.astype(jnp.float32)
-    if clip is not None:
-        reward = jnp.clip(reward, -clip, clip)
-    return reward if settings.reward_scale == 1 else settings.reward_scale * reward
-
-
-def _targets(
-    networks: Networks,
-    batches: Transition,
-    alpha: Real,
-    beta: Array,
-    momentum: Averaged | None,
-    key: Array,
-) -> Array:
-    """y of all minibatches, [M, B]; no gradient flows into it."""
-    chex.assert_rank([batches.action, batches.reward, batches.discount], [3, 2, 2])
-    m, b = batches.reward.shape
-    # All minibatches' next states in one go: one large product instead of several small ones.
-    there = batches.next_observation.reshape(m * b, *batches.next_observation.shape[2:])
-    policy: Gaussian = networks.frozen["actor"](there)
-    u, log_density = policy.drawn(key)
-    soft = jnp.min(networks.lagged["q"][0](there, jnp.tanh(u)), axis=-1) - alpha * log_density
-    if momentum is not None and momentum.regularised:
-        before: Gaussian = networks.lagged["actor"][0](there)
-        soft -= alpha * beta / (1 - beta) * (log_density - before.log_density(u))
-    return jax.lax.stop_gradient(batches.reward + batches.discount * soft.reshape(m, b))
-
-
-def _averaged(
-    networks: Networks,
-    batches: Transition,
-    y: Array,
-    beta: Array,
-    loss_of: Callable[[Array], Array],
-) -> tuple[Array, Array]:
-    """The loss of H on its minibatch, the last, and its values; [B] each."""
-    s, taken = batches.observation[-1], batches.action[-1]
-    values = networks.online["h"](s, taken)
-    target = beta * networks.lagged["h"][0](s, taken) + (1 - beta) * y[-1][:, None]
-    loss = jnp.sum(loss_of(values - jax.lax.stop_gradient(target)), axis=-1)
-    return loss, jnp.mean(values, axis=-1)
+    shared_batch: bool = False
+    """One minibatch for the critics and H instead of one each."""
+    regularised: bool = False
+    """With regularised evaluation: the target has the KL to the lagged actor too, weighted by
+    λ = α β/(1 − β)."""

@@ -38,6 +38,29 @@ class Target(NamedTuple):
     backup: Callable[["StateView", Real, Real, Real, Any, Real], Array]
 
 
+@dataclass(frozen=True)
+class Tabular:
+    """What only a scheme on tables and its theory need of an algorithm."""
+
+    first_beta: int = 1
+    """The k of the first iteration in the schedule β_k: MoVI averages with β_1 = 1/2 at its first
+    iteration, SQL begins with weight 1/1, that is β = 0."""
+    temperature: Real = 0.0
+    """The policy is softmax(preference / temperature), greedy at 0. Agents with networks explore
+    by ε."""
+    tau: Real = 0.0
+    """The optimum that the scheme tends to is q^τ_*, that of the MDP whose reward has τ times the
+    policy's entropy added; 0 is q*."""
+    rho: float | None = None
+    """ρ, where the preference is a sum h_k = ρ h_{k−1} + q_k; None where it is an average."""
+    sweeps: int | None = 1
+    """How often the value's target is applied in one iteration, with the policy held; None: until
+    the value evaluates it exactly."""
+    in_psi: bool = False
+    """Whether the theory is about ψ_k = q_k / (1 − β_k), which is k q_k for SQL, instead of q_k, so
+    that the error of an iteration is that of ψ_k."""
+
+
 @dataclass(frozen=True, eq=False)
 class Algorithm:
     """Tables or networks, what each regresses to, and what the policy is read from."""
@@ -53,38 +76,24 @@ class Algorithm:
     """How many lagged copies of each table or network its targets read."""
     uses_beta: bool = False
     """Whether any target depends on β."""
-    first_beta: int = 1
-    """The k of the first iteration in the schedule β_k of the tabular scheme: MoVI averages with
-    β_1 = 1/2 at its first iteration, SQL begins with weight 1/1, that is β = 0."""
     kinds: Mapping[str, ValueKind] = field(default_factory=dict)
     """What the values of a table or network are, by its name; numbers if it is not named."""
-    accepts_momentum: bool = True
-    """Whether the value evaluates the policy, so that ``momentum`` applies."""
+    accepts_momentum: bool = False
+    """Whether ``momentum`` applies: the value evaluates a policy that its target reads from
+    ``values.preference`` or ``values.greedy``, and nothing else."""
     reads_current: bool = False
     """Whether a target reads networks as they are now, not only their lagged copies."""
     double: bool = False
     """Whether the policy in the targets is read from the network as it is now. In a table that is
     the newest copy."""
-    temperature: Real = 0.0
-    """The policy is softmax(preference / temperature), greedy at 0. For tables only: agents with
-    networks explore by ε."""
-    tau: Real = 0.0
-    """The optimum that the scheme tends to is q^τ_*, that of the MDP whose reward has τ times the
-    policy's entropy added; 0 is q*."""
-    rho: float | None = None
-    """ρ, where the preference is a sum h_k = ρ h_{k−1} + q_k; None where it is an average."""
-    sweeps: int | None = 1
-    """How often the value's target is applied in one iteration of a table, with the policy held;
-    None: until the value evaluates it exactly."""
     value_table: str = "q"
     """The table or network that holds the value, whose error the theory is about; the first number
     that its target reads at a state is the estimate of the state's value."""
     values_are_returns: bool = False
     """Whether its values estimate discounted returns: no bonus, no preference in them. Only then
     do rewards bound them, and can they be compared with what is collected."""
-    analysed_in_psi: bool = False
-    """Whether its theory is about ψ_k = q_k / (1 − β_k), which is k q_k for SQL, instead of q_k, so
-    that the error of an iteration is that of ψ_k."""
+    tabular: Tabular = field(default_factory=Tabular)
+    """What only the scheme on tables and its theory need."""
 
     def __post_init__(self) -> None:
         check_fields(self)

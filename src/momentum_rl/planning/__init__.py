@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from momentum_rl.planning.comparison import Comparison as Comparison
     from momentum_rl.planning.comparison import compare_schemes as compare_schemes
     from momentum_rl.planning.engine import Scheme as Scheme
-    from momentum_rl.planning.schemes import scheme as scheme
+    from momentum_rl.planning.engine import scheme as scheme
     from momentum_rl.planning.solver import solve as solve
 
 _HOMES = {
@@ -28,8 +28,7 @@ _HOMES = {
         "rounding_floor",
     ),
     ".comparison": ("Comparison", "compare_schemes"),
-    ".engine": ("Scheme",),
-    ".schemes": ("scheme",),
+    ".engine": ("Scheme", "scheme"),
     ".solver": ("solve",),
 }
 

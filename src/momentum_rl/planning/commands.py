@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_type_hints
 
 import tyro
 from tyro.conf import Positional, arg
@@ -26,6 +26,20 @@ Real = Annotated[float | None, arg(metavar="X")]
 NOTICED = (
     1e-12  # beyond the rounding of a sum: probabilities in float32, or written with few digits
 )
+
+
+def _with_written_names(kind: Any) -> Any:
+    """A scheme's options under the names that are written."""
+    from momentum_rl.core.catalogue import WRITTEN
+
+    hints = get_type_hints(kind, include_extras=True)
+    named = {
+        name: Annotated[hints[name], arg(name=written)]
+        for name, written in WRITTEN.items()
+        if name in hints
+    }
+    body = {"__annotations__": named, **{name: getattr(kind, name) for name in named}}
+    return dataclass(frozen=True)(type(kind.__name__, (kind,), {**body, "__doc__": kind.__doc__}))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,28 +83,30 @@ class Solve(Read):
         name = value_of(arguments, "--scheme")
         if name is None:
             return cls, cls(file=tyro.MISSING)
-        from momentum_rl.planning.options import SCHEMES
-        from momentum_rl.planning.schemes import options_of
+        from momentum_rl.core.catalogue import TABLES, options_of
+        from momentum_rl.core.options import TITLES
 
-        own = options_of(name)
+        kind = _with_written_names(type(options_of(name)))
+        options = kind(**vars(options_of(name)))
+        title = TITLES[name.partition(":")[0]]
         chosen = make_dataclass(
             cls.__name__,
-            [("options", type(own), field(default=own))],
+            [("options", Annotated[kind, arg(name=title)], field(default=options))],
             bases=(cls,),
             frozen=True,
-            namespace={"__doc__": f"{cls.__doc__}\nSchemes: {', '.join(SCHEMES)}."},
+            namespace={"__doc__": f"{cls.__doc__}\nSchemes: {', '.join(TABLES)}."},
         )
-        return chosen, chosen(file=tyro.MISSING, options=own)
+        return chosen, chosen(file=tyro.MISSING, options=options)
 
     @classmethod
     def hint(cls, arguments: Sequence[str]) -> str:
         """The options that the scheme among these arguments has of its own."""
-        from momentum_rl.planning.schemes import option_names, options_of
+        from momentum_rl.core.catalogue import options_of, written_options
 
         name = value_of(arguments, "--scheme")
         if name is None:
             return "a scheme's own options need its name, as in --scheme md-vi"
-        own = [f"--{option}" for option in option_names(type(options_of(name)))]
+        own = [f"--{option}" for option in written_options(type(options_of(name)))]
         return f"{name}'s own are {', '.join(own)}" if own else f"{name} has none of its own"
 
     def execute(self) -> None:

@@ -7,16 +7,17 @@ from typing import NamedTuple
 
 import numpy as np
 
+from momentum_rl.core.catalogue import label
+from momentum_rl.core.options import Options
 from momentum_rl.core.schedules import Schedule
 from momentum_rl.core.targets import Algorithm
 from momentum_rl.errors import UserError, check_count, check_seed, door
 from momentum_rl.mdp import FiniteMDP
 from momentum_rl.mdp.checks import require_batch
 from momentum_rl.mdp.solve.regularised import certain_optimum
+from momentum_rl.planning.engine import scheme
 from momentum_rl.planning.losses import batch_losses
-from momentum_rl.planning.options import Options
 from momentum_rl.planning.runs import run
-from momentum_rl.planning.schemes import label, scheme
 from momentum_rl.plumbing.progress import progress_bar
 from momentum_rl.plumbing.sizes import require
 
@@ -59,7 +60,7 @@ def compare_schemes(
     Args:
       mdps: a batch of MDPs, for instance ``momentum_rl.garnet(count=100)``.
       schemes: names, with options as in ``md-vi:lambda=0.01:tau=0.001``; options of
-        `momentum_rl.planning.options`; or algorithms of your own.
+        `momentum_rl.core.catalogue`; or algorithms of your own.
       iterations: K.
       seed: MDP m draws from (seed, m).
       samples: m, the samples per (s, a) and iteration (1 in the paper); 0 is the exact scheme.
@@ -86,7 +87,7 @@ def compare_schemes(
     require(f"{iterations:,} iterations", memory=points * (16 * members + ROW))
     cells = members * mdps.states * mdps.actions
     require(f"{samples:,} samples of each (s, a)", memory=samples * cells * SAMPLE)
-    taus = tuple(float(s.algorithm.tau) for s in chosen)
+    taus = tuple(float(s.algorithm.tabular.tau) for s in chosen)
     optimal_q = {tau: certain_optimum(mdps, tau).q for tau in dict.fromkeys((0.0, *taus))}
     l1 = np.empty((len(chosen), iterations, members))
     sup = np.empty_like(l1)

@@ -14,9 +14,12 @@ import numpy as np
 from jax import Array
 
 from momentum_rl.core.algorithm import Algorithm, Target
-from momentum_rl.core.schedules import Schedule
+from momentum_rl.core.catalogue import options_of
+from momentum_rl.core.options import Options, algorithm_of
+from momentum_rl.core.schedules import Mean, Schedule
 from momentum_rl.core.soft import Real, soft_policy
-from momentum_rl.errors import UserError
+from momentum_rl.core.targets import evaluation
+from momentum_rl.errors import UserError, door
 from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import DeviceMDP, expected, masked, on_device, take
 
@@ -33,9 +36,23 @@ class Scheme(NamedTuple):
 
     def rate(self, k: Array | int) -> Real:
         """β at iteration k = 1, 2, …"""
-        rate = self.beta(k - 1 + self.algorithm.first_beta)
+        rate = self.beta(k - 1 + self.algorithm.tabular.first_beta)
         assert not isinstance(rate, np.ndarray)  # k is a number or JAX's
         return rate
+
+
+@door
+def scheme(which: str | Algorithm | Options, beta: Schedule | None = None) -> Scheme:
+    """The scheme of a label, of some options, or of any algorithm; β_k = k/(k+1) for the last.
+
+    ``beta`` is another schedule for MoVI, SQL and algorithms of one's own.
+    """
+    if isinstance(which, Algorithm):
+        return Scheme(which, Mean() if beta is None else beta)
+    options = options_of(which)
+    if not options.takes_beta or beta is None:
+        beta = options.schedule()
+    return Scheme(algorithm_of(options), beta)
 
 
 def check_affine(algorithm: Algorithm, samples: int) -> None:
@@ -75,9 +92,9 @@ def greedy(algorithm: Algorithm, tables: Tables) -> Array:
 
 def policy(algorithm: Algorithm, tables: Tables) -> Array:
     """The policy: actions [N] of a greedy one, probabilities [N, A] of a soft one."""
-    if isinstance(algorithm.temperature, float) and algorithm.temperature == 0:
+    if isinstance(algorithm.tabular.temperature, float) and algorithm.tabular.temperature == 0:
         return greedy(algorithm, tables)
-    return soft_policy(preference(algorithm, tables), algorithm.temperature)
+    return soft_policy(preference(algorithm, tables), algorithm.tabular.temperature)
 
 
 def bootstraps(
@@ -108,7 +125,8 @@ def _backups(
         def backup(rows: Any, *rest: Any, of: Target = algorithm.targets[name]) -> Array:
             return of.backup(algorithm.at(rows), *rest)
 
-        if actions > _UNROLLED or not _reads_the_action(backup, tables, seen[name]):
+        # One action at a time, below: an evaluation does not read it, and gains nothing by that.
+        if actions > _UNROLLED or algorithm.targets[name].backup is evaluation:
             over_actions = jax.vmap(backup, in_axes=(None, 0, 0, None, 0, None))
             result[name] = jax.vmap(over_actions, in_axes=(1, None, 0, 0, 0, None))(
                 dict(tables), jnp.arange(actions), mdp.rewards, discount, seen[name], beta
@@ -128,15 +146,6 @@ def _backups(
         ]
         result[name] = jnp.stack(columns, 1)
     return masked(mdp, result)
-
-
-def _reads_the_action(backup: Callable[..., Array], tables: Tables, seen: Any) -> bool:
-    """Whether a backup depends on its argument `a` at all, as its trace tells."""
-    rows = {name: table[:, 0] for name, table in tables.items()}
-    v = jax.tree.map(lambda x: x[0, 0], seen)
-    traced = jax.make_jaxpr(backup)(rows, 0, 0.0, 0.0, v, 0.0).jaxpr
-    action = traced.invars[len(rows)]
-    return any(action is x for e in traced.eqns for x in e.invars) or action in traced.outvars
 
 
 class Update(NamedTuple):
@@ -182,7 +191,7 @@ def _held(algorithm: Algorithm, tables: Tables, read: Read, mdp: DeviceMDP, beta
     The samples are held, too: m sweeps are (T̂_π)^m. None are as many as change q: γ^j falls to
     rounding after 40 / (1 − γ) of them at the latest.
     """
-    if algorithm.sweeps == 1:
+    if algorithm.tabular.sweeps == 1:
         return tables
     name = algorithm.value_table
 
@@ -195,8 +204,8 @@ def _held(algorithm: Algorithm, tables: Tables, read: Read, mdp: DeviceMDP, beta
         return _backups(algorithm, now, seen, mdp, beta)[name]
 
     q = tables[name][0]
-    if algorithm.sweeps is not None:
-        return with_value(jax.lax.fori_loop(1, algorithm.sweeps, lambda _, q: sweep(q), q))
+    if algorithm.tabular.sweeps is not None:
+        return with_value(jax.lax.fori_loop(1, algorithm.tabular.sweeps, lambda _, q: sweep(q), q))
 
     def moving(carry: Any) -> Array:
         _, change, size, n = carry

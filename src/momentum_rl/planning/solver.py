@@ -10,6 +10,8 @@ import numpy as np
 from jax import Array
 
 from momentum_rl.core.algorithm import Algorithm
+from momentum_rl.core.catalogue import label
+from momentum_rl.core.options import Options
 from momentum_rl.core.schedules import Schedule, Smoothing
 from momentum_rl.core.soft import soft_maximum
 from momentum_rl.core.targets import AVI
@@ -36,9 +38,7 @@ from momentum_rl.planning.engine import (
     state_values,
     update,
 )
-from momentum_rl.planning.options import Options
-from momentum_rl.planning.schemes import label
-from momentum_rl.planning.schemes import scheme as named
+from momentum_rl.planning.engine import scheme as named
 from momentum_rl.plumbing.progress import progress_bar
 
 _CHUNK = 100  # iterations between two looks at the progress bar
@@ -67,7 +67,7 @@ def solve(
     Args:
       mdp: the model.
       scheme: a name with options as in ``md-vi:lambda=0.01:tau=0.001``; options of
-        `planning.options`; or an algorithm of your own. One with an entropy in its evaluation
+        `core.catalogue`; or an algorithm of your own. One with an entropy in its evaluation
         is certified against q^τ_*. With ``sampled``, ``iterations`` or ``beta`` alone it is avi.
       method: without a scheme: auto, vi, mpi, pi or ipi; see `momentum_rl.mdp.solve.methods`.
       sampled: sample successors instead of taking expectations over them.
@@ -119,7 +119,7 @@ def solve(
         floor=run.floor,
         needed=needed,
         mdp=mdp,
-        tau=float(chosen.algorithm.tau),
+        tau=float(chosen.algorithm.tabular.tau),
     )
 
 
@@ -164,7 +164,7 @@ def _run_exact(
         done += made
     policy = np.asarray(_policy(tables, scheme))
     del tables  # as large as what the certificate is about to need
-    q, proven = _certificate(mdp, v, tau=scheme.algorithm.tau)
+    q, proven = _certificate(mdp, v, tau=scheme.algorithm.tabular.tau)
     return _Run(np.asarray(q), policy, float(proven), bounds[1:], floor)
 
 
@@ -245,7 +245,7 @@ def _exact(
         v = state_values(algorithm, now.read)
         # The sweep that updates the tables also certifies the values that it started from.
         backed_up = mdp.rewards + mdp.discount * state_values(algorithm, now.seen)
-        found = regularised_bracket(mdp, v, backed_up, algorithm.tau)
+        found = regularised_bracket(mdp, v, backed_up, algorithm.tabular.tau)
         bounds = bounds.at[made].set(found.bound)
         floor = jnp.maximum(floor, found.floor)
         return now.tables, made + 1, v, bounds, floor
@@ -288,9 +288,9 @@ def _best_certificate(
     """
     algorithm = scheme.algorithm
     average = preference(algorithm, tables)
-    if algorithm.rho is not None:
-        average = average * (1 - Smoothing(algorithm.rho)(iterations))
-    tau = algorithm.tau
+    if algorithm.tabular.rho is not None:
+        average = average * (1 - Smoothing(algorithm.tabular.rho)(iterations))
+    tau = algorithm.tabular.tau
     top = soft_maximum(average, tau) if tau else jnp.max(average, -1)
     candidates = (state_values(algorithm, bootstraps(algorithm, tables)), top)
     certificates = (_certificate(mdp, v, tau=tau) for v in candidates)

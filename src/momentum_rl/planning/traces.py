@@ -88,7 +88,7 @@ def sampled_iteration(
     algorithm, beta = scheme.algorithm, scheme.rate(k)
     made, exact = (update(algorithm, tables, mdps.read(k, m), mdps.mdp, beta) for m in (samples, 0))
     error = made.new[algorithm.value_table] - exact.new[algorithm.value_table]
-    return made.tables, error / (1 - beta) if algorithm.analysed_in_psi else error
+    return made.tables, error / (1 - beta) if algorithm.tabular.in_psi else error
 
 
 def applied(mdp: DeviceMDP, policy: Array, x: Array) -> Array:

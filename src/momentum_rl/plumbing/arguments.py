@@ -47,6 +47,7 @@ def with_options(kind: Any, words: Sequence[str], program: str) -> Any:
     defaults = {}
     if hasattr(kind, "given"):
         kind, defaults["default"] = kind.given(words)
+    words = ["None" if word == "none" else word for word in words]
     drawn = io.StringIO()
     try:
         with contextlib.redirect_stderr(drawn):
@@ -76,7 +77,8 @@ def _options(kind: Any) -> Iterator[tuple[str, Any]]:
             continue
         metavars = (mark.metavar for mark in marks if getattr(mark, "metavar", None))
         yield next(metavars, name.upper()), expected  # as one without a name is called
-        yield f"--{name.replace('_', '-')}", expected
+        written = next((mark.name for mark in marks if getattr(mark, "name", None)), name)
+        yield f"--{written.replace('_', '-')}", expected
 
 
 def _is_annotated(hint: Any) -> bool:
@@ -116,6 +118,7 @@ def _given(words: Sequence[str], option: str) -> str:
 
 def _expected(hint: Any) -> str:
     """What values an option takes, in words; of a list, what each of them is."""
+    hint = hint.__origin__ if _is_annotated(hint) else hint  # without the mark of a range
     inner = [one for one in get_args(hint) if one not in (NoneType, ...)]
     if get_origin(hint) is Literal or not inner:
         return in_words(hint)

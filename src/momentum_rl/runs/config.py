@@ -14,8 +14,8 @@ from dataclasses import MISSING, dataclass, field, fields, replace
 from functools import wraps
 from typing import Any, Literal
 
-from momentum_rl.agents.options import Averaging, Options, Unknown, check_integer
 from momentum_rl.agents.registry import known, options_of
+from momentum_rl.core.options import Averaging, Options, Unknown, check_integer
 from momentum_rl.core.schedules import Epsilon, Schedule
 from momentum_rl.errors import UserError, check_fields, check_fraction, check_positive, of_type
 from momentum_rl.plumbing.reading import checked, of_format

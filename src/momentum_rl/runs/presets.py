@@ -14,8 +14,8 @@ from dataclasses import fields
 from types import MappingProxyType
 from typing import Any
 
-from momentum_rl.agents.options import Options
 from momentum_rl.agents.registry import known
+from momentum_rl.core.options import Options
 from momentum_rl.errors import UserError
 
 _PAPER = {
@@ -131,8 +131,8 @@ def chosen_fields(name: str | None, env_id: str, algorithm: str | None) -> dict[
 def preset_options(name: str, kind: type[Options]) -> dict[str, Any]:
     """The options of an algorithm that a preset sets, such as the atoms by the size of returns.
 
-    >>> from momentum_rl.agents.algorithms import C51, DQN
-    >>> preset_options("minatar", C51), preset_options("minatar", DQN)
+    >>> from momentum_rl.core.targets import C51, DoubleDQN
+    >>> preset_options("minatar", C51), preset_options("minatar", DoubleDQN)
     ({'v_min': -100.0, 'v_max': 100.0}, {})
     """
     known = {field.name for field in fields(kind)}

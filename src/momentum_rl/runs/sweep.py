@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from momentum_rl.agents.options import LARGEST_STEP
+from momentum_rl.core.options import LARGEST_STEP
 from momentum_rl.errors import UserError
 from momentum_rl.plumbing.files import write_aside, writing
 from momentum_rl.plumbing.reading import as_json, checked, of_format, text

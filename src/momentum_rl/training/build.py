@@ -13,12 +13,12 @@ import jax
 import optax
 
 from momentum_rl.agents.agent import Agent, Named
-from momentum_rl.agents.learner import Learner, fingerprint, make_learner
+from momentum_rl.agents.learner import Learner, fingerprint, make_learner, method_of
 from momentum_rl.agents.method import Greedy, Loss, Method
 from momentum_rl.agents.networks import NetworkSpec, choose_network
 from momentum_rl.agents.optimisers import OptimiserName, make_optimiser
-from momentum_rl.agents.options import Options, Unknown, default_kappa
 from momentum_rl.agents.registry import find, options_of, register
+from momentum_rl.core.options import Options, Unknown, default_kappa
 from momentum_rl.core.schedules import Constant, Schedule
 from momentum_rl.core.targets import Algorithm
 from momentum_rl.envs.atari import AtariVector
@@ -148,7 +148,7 @@ def configured_learner(
 
     Configs that differ only in what no learner depends on share one object.
     """
-    method = config.options.method(config.loss, None)
+    method = method_of(config.options, config.loss, None)
     check_actions(config, method, spaces)
     if config.average and not isinstance(method.policy, Greedy):
         raise UserError(
@@ -187,7 +187,7 @@ def _configured(
     given: nn.Module | tuple[tuple[str, nn.Module], ...] | None,
     optimiser: optax.GradientTransformation | None,
 ) -> ConfiguredLearner:
-    method = settings.options.method(settings.loss, settings.reward_clip)
+    method = method_of(settings.options, settings.loss, settings.reward_clip)
     network: Networks | None = dict(given) if isinstance(given, tuple) else given
     if settings.spec is not None:
         network = method.build(settings.spec, spaces)

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from tyro.conf import Positional, arg
 
-from momentum_rl.agents.options import Options
-from momentum_rl.agents.registry import find, known, names
+from momentum_rl.agents.registry import find, known, names, title_of
+from momentum_rl.core.options import Options
 from momentum_rl.errors import UserError, check_count, check_fraction, check_seed
 from momentum_rl.plumbing.arguments import Trust, value_of
 from momentum_rl.plumbing.modules import module_of
@@ -55,7 +55,7 @@ class Train(Config):
         """The command with the options of the algorithm and the defaults of the preset named."""
         name = _algorithm(arguments)
         kind: Any = Options if name is None else find(name, (module_of(name, "algorithm"),))
-        chosen = _with_options(kind)
+        chosen = _with_options(kind, title_of(name or "") or "own")
         named, env = (value_of(arguments, option) for option in ("--preset", "--env"))
         fields = chosen_fields(named, env or "", name)
         options = kind(**preset_options(fields["preset"], kind))
@@ -115,11 +115,11 @@ class Resume:
 
 
 @cache
-def _with_options(kind: Any) -> Any:
+def _with_options(kind: Any, title: str) -> Any:
     """``Train`` with the options of an algorithm in the place of any."""
     return make_dataclass(
         Train.__name__,
-        [("options", Annotated[kind, arg(name=kind.title or "own")], field(default_factory=kind))],
+        [("options", Annotated[kind, arg(name=title)], field(default_factory=kind))],
         bases=(Train,),
         frozen=True,
         namespace={"__doc__": f"{Train.__doc__}\nAlgorithms: {', '.join(names())}."},

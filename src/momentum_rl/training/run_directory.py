@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded, load
-from momentum_rl.agents.options import default_kappa
+from momentum_rl.core.options import default_kappa
 from momentum_rl.errors import Damaged, UserError, one_line
 from momentum_rl.plumbing.files import (
     check_own_directory,

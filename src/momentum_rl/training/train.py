@@ -12,7 +12,7 @@ import flax.linen as nn
 import jax
 import optax
 
-from momentum_rl.agents.options import Options
+from momentum_rl.core.options import Options
 from momentum_rl.core.targets import Algorithm
 from momentum_rl.envs.interface import Environment
 from momentum_rl.envs.jax_env import JaxEnvironment
