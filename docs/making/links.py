@@ -21,7 +21,7 @@ def for_site(markdown: str, source: str, page: str) -> str:
     A link to a page leads to the page, one to a tutorial's file to the page that is made of it.
     One to any other file keeps its label alone: the file is in the repository and not on the site.
 
-    >>> for_site("[how](docs/report.md#rules), [code](src/momentum_rl/cli.py)", "README.md", "index.md")
+    >>> for_site("[how](docs/report.md#rules), [code](Makefile)", "README.md", "index.md")
     '[how](report.md#rules), code'
     """
     here = (ROOT / source).parent

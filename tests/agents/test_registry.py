@@ -30,7 +30,7 @@ def half(values, a, r, discount, v, beta):
     return r + discount * v / 2
 
 
-HALF = Algorithm("half", {"q": Target(greedy_value, half)})
+HALF = Algorithm("half", {"q": Target(greedy_value, half)}, accepts_momentum=True)
 
 
 @pytest.fixture(autouse=True)
@@ -45,13 +45,13 @@ def test_the_registry_has_what_the_paper_and_its_conclusion_name():
         "deep-sql",
         "deep-dpp",
         "double-dqn",
-        "munchausen-dqn",
         "momentum-double-dqn",
-        "momentum-munchausen-dqn",
         "c51",
-        "qr-dqn",
         "momentum-c51",
+        "qr-dqn",
         "momentum-qr-dqn",
+        "munchausen-dqn",
+        "momentum-munchausen-dqn",
         "sac",
         "momentum-sac",
     ]
@@ -95,7 +95,11 @@ def test_the_defaults_are_the_published_ones():
         ("qr-dqn", {"quantiles": 0}, "quantiles: 0, expected an integer from 1"),
         ("momentum-c51", {"h_value": "both"}, "h_value: 'both', expected one of same, number"),
         ("dqn", {"tau": 1.0}, "dqn has no 'tau', expected none"),
-        ("dqn", DynamicPolicyProgramming(), "options: of DeepDPP, expected those of dqn"),
+        (
+            "dqn",
+            DynamicPolicyProgramming(),
+            "options: of DynamicPolicyProgramming, expected those of dqn",
+        ),
     ],
 )
 def test_an_option_that_is_unknown_or_out_of_range_is_one_line(name, given, says):

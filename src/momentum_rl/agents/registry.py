@@ -98,7 +98,7 @@ def names() -> list[str]:
     """All names, without importing anything.
 
     >>> names()[:3]
-    ['dqn', 'momentum-dqn', 'double-dqn']
+    ['dqn', 'momentum-dqn', 'deep-sql']
     """
     return [*_REGISTERED, *(name for name in _installed() if name not in _REGISTERED)]
 

@@ -6,6 +6,7 @@ It is apart, so that reading options imports no networks.
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
+from momentum_rl.core import targets  # noqa: F401  (the paper's algorithms are declared first)
 from momentum_rl.core.options import Averaging, Options, Positive, on_networks
 from momentum_rl.errors import UserError
 

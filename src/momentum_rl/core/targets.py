@@ -133,7 +133,7 @@ def momentum(
     ('h', 'movi')
     >>> momentum(SQL)
     Traceback (most recent call last):
-    momentum_rl.errors.UserError: momentum: sql does not accept it ...
+    momentum_rl.errors.UserError: momentum: sql does not accept it, ...
     """
     value = algorithm.value_table
     if "h" in algorithm.targets:
@@ -248,77 +248,6 @@ def smoothed_value_iteration(rho: float) -> Algorithm:
     )
 
 
-# What value iteration becomes ---------------------------------------------------------------------
-
-
-@door
-def double(algorithm: Algorithm, name: str | None = None) -> Algorithm:
-    """The algorithm with the policy of its targets read from the network as it is now.
-
-    ``double(AVI)`` is Double DQN: r + γ Q⁻(s', argmax Q(s')). In a table the network as it is now
-    is the newest copy, so that nothing changes.
-    """
-    if not algorithm.accepts_momentum and "h" not in algorithm.targets:
-        raise UserError(f"double: {algorithm.name} reads no policy from a preference")
-    return replace(
-        algorithm,
-        name=f"double-{algorithm.name}" if name is None else name,
-        reads_current=True,
-        double=True,
-    )
-
-
-@on_networks("double-dqn", "Double DQN")
-@dataclass(frozen=True)
-class DoubleDQN(Options):
-    """Double DQN (van Hasselt et al. 2016)."""
-
-    def algorithm(self) -> Algorithm:
-        """DQN whose targets take the action from the online network."""
-        return double(AVI)
-
-
-def distributional(kind: ValueKind, name: str = "avi-distributional") -> Algorithm:
-    """AVI on values of another kind: r + γ Z(s', a*), with a* greedy for the mean of Z."""
-    return replace(AVI, name=name, kinds=MappingProxyType({"q": kind}))
-
-
-@on_networks("c51", "C51")
-@dataclass(frozen=True)
-class C51(Options):
-    """C51 (Bellemare et al. 2017): the distribution of returns on fixed atoms."""
-
-    atoms: Annotated[int, integer_from(2)] = 51
-    """Atoms, evenly spaced (Dopamine: 51 on Atari, 201 on CartPole)."""
-    v_min: float = -10.0
-    """The first atom (Dopamine: −10 on Atari, −100 on small environments)."""
-    v_max: float = 10.0
-    """The last (Dopamine: 10 and 100). Returns beyond count as these, and the share of their
-    probability is logged as clipped_q."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if not self.v_min < self.v_max:
-            raise UserError(f"v_min: {self.v_min}, expected less than v_max ({self.v_max})")
-
-    def algorithm(self) -> Algorithm:
-        """AVI on distributions."""
-        return distributional(Categorical(self.v_min, self.v_max, self.atoms))
-
-
-@on_networks("qr-dqn", "QR-DQN")
-@dataclass(frozen=True)
-class QRDQN(Options):
-    """QR-DQN (Dabney et al. 2018), with everything else as DQN has it."""
-
-    quantiles: Annotated[int, integer_from(1)] = 200
-    """Quantiles (Dabney et al. and Dopamine: 200)."""
-
-    def algorithm(self) -> Algorithm:
-        """AVI on quantiles."""
-        return distributional(Quantile(self.quantiles))
-
-
 # Other ways of averaging --------------------------------------------------------------------------
 
 
@@ -388,6 +317,77 @@ class DynamicPolicyProgramming(Options):
 
 
 DPP = DynamicPolicyProgramming().algorithm()
+
+
+# What value iteration becomes ---------------------------------------------------------------------
+
+
+@door
+def double(algorithm: Algorithm, name: str | None = None) -> Algorithm:
+    """The algorithm with the policy of its targets read from the network as it is now.
+
+    ``double(AVI)`` is Double DQN: r + γ Q⁻(s', argmax Q(s')). In a table the network as it is now
+    is the newest copy, so that nothing changes.
+    """
+    if not algorithm.accepts_momentum and "h" not in algorithm.targets:
+        raise UserError(f"double: {algorithm.name} reads no policy from a preference")
+    return replace(
+        algorithm,
+        name=f"double-{algorithm.name}" if name is None else name,
+        reads_current=True,
+        double=True,
+    )
+
+
+@on_networks("double-dqn", "Double DQN")
+@dataclass(frozen=True)
+class DoubleDQN(Options):
+    """Double DQN (van Hasselt et al. 2016)."""
+
+    def algorithm(self) -> Algorithm:
+        """DQN whose targets take the action from the online network."""
+        return double(AVI)
+
+
+def distributional(kind: ValueKind, name: str = "avi-distributional") -> Algorithm:
+    """AVI on values of another kind: r + γ Z(s', a*), with a* greedy for the mean of Z."""
+    return replace(AVI, name=name, kinds=MappingProxyType({"q": kind}))
+
+
+@on_networks("c51", "C51")
+@dataclass(frozen=True)
+class C51(Options):
+    """C51 (Bellemare et al. 2017): the distribution of returns on fixed atoms."""
+
+    atoms: Annotated[int, integer_from(2)] = 51
+    """Atoms, evenly spaced (Dopamine: 51 on Atari, 201 on CartPole)."""
+    v_min: float = -10.0
+    """The first atom (Dopamine: −10 on Atari, −100 on small environments)."""
+    v_max: float = 10.0
+    """The last (Dopamine: 10 and 100). Returns beyond count as these, and the share of their
+    probability is logged as clipped_q."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.v_min < self.v_max:
+            raise UserError(f"v_min: {self.v_min}, expected less than v_max ({self.v_max})")
+
+    def algorithm(self) -> Algorithm:
+        """AVI on distributions."""
+        return distributional(Categorical(self.v_min, self.v_max, self.atoms))
+
+
+@on_networks("qr-dqn", "QR-DQN")
+@dataclass(frozen=True)
+class QRDQN(Options):
+    """QR-DQN (Dabney et al. 2018), with everything else as DQN has it."""
+
+    quantiles: Annotated[int, integer_from(1)] = 200
+    """Quantiles (Dabney et al. and Dopamine: 200)."""
+
+    def algorithm(self) -> Algorithm:
+        """AVI on quantiles."""
+        return distributional(Quantile(self.quantiles))
 
 
 @on_tables("m-vi", "M-VI", floor=None)
