@@ -20,8 +20,7 @@ from momentum_rl.agents.agent import encoded as agent_file
 from momentum_rl.plumbing.files import file_to_write
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config
-from momentum_rl.runs.matrix import read_sweep_file
-from momentum_rl.runs.sweep import to_json
+from momentum_rl.runs.sweep import read_sweep_file, to_json
 from momentum_rl.spaces import Box, ObservationSpace, Spaces
 from momentum_rl.training.build import configured_learner
 from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded, newest

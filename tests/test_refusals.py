@@ -24,8 +24,7 @@ from momentum_rl.plumbing.signals import never
 from momentum_rl.plumbing.sizes import available_memory, require
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.lock import SWEEP_LOCK, Lock
-from momentum_rl.runs.matrix import read_sweep_file
-from momentum_rl.runs.sweep import to_json
+from momentum_rl.runs.sweep import read_sweep_file, to_json
 from momentum_rl.sweeps.drive import to_stdout
 from momentum_rl.training.checkpoint import Checkpoints, Saved, newest
 from momentum_rl.training.drive import Checkpointer

@@ -18,8 +18,7 @@ from momentum_rl.errors import UserError
 from momentum_rl.plumbing.files import file_to_write, write_aside
 from momentum_rl.plumbing.modules import import_trusted
 from momentum_rl.runs.config import Config
-from momentum_rl.runs.matrix import read_sweep_file
-from momentum_rl.runs.sweep import to_json
+from momentum_rl.runs.sweep import read_sweep_file, to_json
 from momentum_rl.spaces import ObservationSpace, Spaces
 
 EVIL = """

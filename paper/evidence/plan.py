@@ -7,8 +7,7 @@ from pathlib import Path
 
 from momentum_rl.errors import UserError
 from momentum_rl.plumbing.reading import checked, parsed, text
-from momentum_rl.runs.matrix import read_sweep_file
-from momentum_rl.runs.sweep import Sweep
+from momentum_rl.runs.sweep import Sweep, read_sweep_file
 from paper.claims.tables import read_table
 
 PLAN_FILE = "evidence.toml"

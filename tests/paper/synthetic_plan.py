@@ -9,8 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from momentum_rl.runs.matrix import read_sweep_file
-from momentum_rl.runs.sweep import run_directory, write_sweep
+from momentum_rl.runs.sweep import read_sweep_file, run_directory, write_sweep
 from tests.report.synthetic_runs import write_run
 
 GAMES = ("Asterix", "Breakout")

@@ -14,8 +14,7 @@ from momentum_rl.agents.sac import SAC
 from momentum_rl.report.figure import table_of
 from momentum_rl.report.statistics import compare
 from momentum_rl.runs.finding import find_runs
-from momentum_rl.runs.matrix import read_sweep_file
-from momentum_rl.runs.sweep import read_sweep
+from momentum_rl.runs.sweep import read_sweep, read_sweep_file
 from paper.evidence import alongside, collect, peer, publish
 from paper.evidence.plates import drawn
 from tests.paper.audit_evidence import is_share

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from momentum_rl.runs.finding import find_runs
-from momentum_rl.runs.matrix import read_sweep_file
-from momentum_rl.runs.sweep import run_directory, write_sweep
+from momentum_rl.runs.sweep import read_sweep_file, run_directory, write_sweep
 from paper.evidence import findings, plates
 from paper.evidence.gathered import Evidence, gather
 from paper.evidence.plan import read_plan

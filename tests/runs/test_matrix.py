@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
-from momentum_rl.runs.matrix import Variant, cross, read_sweep_file
 from momentum_rl.runs.presets import preset_fields
-from momentum_rl.runs.sweep import difference, slug
+from momentum_rl.runs.sweep import Variant, cross, difference, read_sweep_file, slug
 from momentum_rl.sweeps.drive import NAMED, SCALES, sweep_named
 from momentum_rl.sweeps.plan import jobs_of
 from tests.report.synthetic_runs import GAMES

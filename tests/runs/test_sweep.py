@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
-from momentum_rl.runs.matrix import Variant, cross
-from momentum_rl.runs.sweep import from_json, read_sweep, to_json, write_sweep
+from momentum_rl.runs.sweep import Variant, cross, from_json, read_sweep, to_json, write_sweep
 from momentum_rl.sweeps.drive import sweep_named
 from momentum_rl.version import __version__
 

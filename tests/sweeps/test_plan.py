@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
 from momentum_rl.plumbing.sizes import Footprint, require
-from momentum_rl.runs.matrix import Variant, cross
+from momentum_rl.runs.sweep import Variant, cross
 from momentum_rl.sweeps import ray_cluster
 from momentum_rl.sweeps.local import fitted, shares
 from momentum_rl.sweeps.plan import PROCESS, Plan, grouped, jobs_of, needs_of

@@ -7,8 +7,7 @@ import pytest
 
 from momentum_rl.cli import main
 from momentum_rl.runs.lock import SWEEP_LOCK, Lock
-from momentum_rl.runs.matrix import Variant, cross
-from momentum_rl.runs.sweep import run_directory, write_sweep
+from momentum_rl.runs.sweep import Variant, cross, run_directory, write_sweep
 from momentum_rl.sweeps.plan import jobs_of
 from momentum_rl.sweeps.status import Progress, ProgressFile, overview, read_progress, summary
 

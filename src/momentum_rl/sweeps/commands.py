@@ -2,6 +2,7 @@
 
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -111,7 +112,8 @@ class ShowStatus:
 
         seen = overview(self.directory)
         console = Console() if sys.stdout.isatty() else Console(width=160)
-        with Live(table(seen), console=console, auto_refresh=False) as live:
+        live = Live(table(seen), console=console, auto_refresh=False)
+        with suppress(KeyboardInterrupt), live:
             while self.watch and not seen.over:
                 time.sleep(2)
                 seen = overview(self.directory)

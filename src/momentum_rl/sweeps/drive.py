@@ -12,13 +12,13 @@ from momentum_rl.plumbing.files import check_own_directory, directory_to_write
 from momentum_rl.plumbing.sizes import readable, require
 from momentum_rl.runs.files import CONFIG, ENDED, read_config
 from momentum_rl.runs.lock import SWEEP_LOCK, Lock
-from momentum_rl.runs.matrix import read_sweep_file
 from momentum_rl.runs.sweep import (
     SWEEP_FILE,
     Sweep,
     config_changes,
     difference,
     read_sweep,
+    read_sweep_file,
     write_sweep,
 )
 from momentum_rl.sweeps.local import Event, ThisMachine
