@@ -663,7 +663,7 @@ def test_a_kill_before_any_write_of_an_extension_leaves_a_run_that_can_be_extend
             saved = Checkpoints(run).read(130)
             directory.begin(130, saved.state["written"], best_in(saved))
         finally:
-            os.close(directory._lock._number)  # as the system does when a process dies
+            directory._lock._lock.release()  # as the system does when a process dies
             directory._files.close()
 
     states = []
