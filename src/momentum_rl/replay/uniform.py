@@ -60,6 +60,7 @@ class UniformReplay:
         self._store = Ring(capacity + slack, record_of(space, horizon.steps, action), file, new=new)
         self._ring = Transition(*(self._store.data[name] for name in Transition._fields))
         self._capacity, self._slack, self.horizon = capacity, slack, horizon
+        self._incomplete = horizon.incomplete
         self._added = self._sealed = 0
         self.run = run
         # For n > 1: how far on the next transition of the episode is, by slot; and the newest
@@ -68,7 +69,7 @@ class UniformReplay:
         self._open: dict[int, int] = {}
 
     def __len__(self) -> int:
-        return max(0, self._stored - self.horizon.incomplete)
+        return max(0, self._stored - self._incomplete)
 
     @property
     def _stored(self) -> int:
