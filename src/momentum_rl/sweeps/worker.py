@@ -16,7 +16,7 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from momentum_rl.errors import Interrupted, UserError
 from momentum_rl.plumbing.files import open_own, writing
@@ -126,7 +126,7 @@ def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] 
     """Trains the job's runs, as far as they are not trained, to their end."""
     from momentum_rl.envs.interface import is_gymnax
     from momentum_rl.training.fused_loop import prepare_fused
-    from momentum_rl.training.loop import Loop, Watcher
+    from momentum_rl.training.loop import Watcher
     from momentum_rl.training.train import train_seeds
 
     class ToFiles(Watcher):
@@ -135,7 +135,7 @@ def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] 
         def announce(self, line: str) -> None:
             print(line, flush=True)
 
-        def progress(self, loop: Loop) -> None:
+        def progress(self, loop: Any) -> None:
             progress.reach(loop.step)
 
     with stopping() as stop:

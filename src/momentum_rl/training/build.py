@@ -37,10 +37,11 @@ from momentum_rl.runs.config import Config
 from momentum_rl.spaces import ONE_STEP, Box, Spaces
 from momentum_rl.training.fused_loop import FusedLoop
 from momentum_rl.training.host_loop import HostLoop
-from momentum_rl.training.loop import Loop, Watcher
+from momentum_rl.training.loop import Watcher
 from momentum_rl.training.run_directory import REPLAY
 
 Networks = nn.Module | Mapping[str, nn.Module]
+Loop = HostLoop | FusedLoop
 
 
 @dataclass(frozen=True)
@@ -277,12 +278,7 @@ def built(
 ) -> Iterator[Built]:
     """Everything for runs that differ in their seeds alone; closed at the end.
 
-    Args:
-      configs: one for each seed; the host loop has one.
-      runs: their directories; empty if nothing is written.
-      overrides: what a program gives.
-      watcher: hears how large the replay will be.
-      vectorised: map the seeds of the fused loop inside one program.
+    ``runs`` are their directories, none if nothing is written; the host loop has one seed.
     """
     check_learns(configs[0])
     if overrides.is_fused(configs[0]):

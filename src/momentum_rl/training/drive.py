@@ -8,15 +8,15 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
-from momentum_rl.agents.agent import BEST_FILE, Agent, load
+from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded, load
 from momentum_rl.errors import Interrupted, Unwritable, UserError
 from momentum_rl.plumbing.signals import Stop
 from momentum_rl.runs.files import EVALUATION, Status
-from momentum_rl.training.build import Built
+from momentum_rl.training.build import Built, Loop
 from momentum_rl.training.checkpoint import KEPT, Checkpoints, Saved, newest
 from momentum_rl.training.evaluation import Evaluation, evaluate_config
 from momentum_rl.training.kept import Best, Copies, best_in
-from momentum_rl.training.loop import Loop, Result, Watcher
+from momentum_rl.training.loop import Result, Watcher
 from momentum_rl.training.metrics import Warnings
 from momentum_rl.training.run_directory import RunDirectory, is_grouped, result_of
 
@@ -28,11 +28,8 @@ def drive(
 ) -> list[Result]:
     """Trains to the end; the results in the seeds' order.
 
-    Args:
-      built: what to train.
-      directories: one for each seed, or none.
-      watcher: hears of the runs.
-      stop: asked often; a signal's number makes them stop with a checkpoint and ``Interrupted``.
+    There is a directory for each seed, or none. ``stop`` is asked often; a signal's number makes
+    the runs stop with a checkpoint and ``Interrupted``.
     """
     loop, config = built.loop, built.configs[0]
     runs = [
@@ -166,7 +163,7 @@ class _Run:
         if self._directory is not None:
             self._directory.row(row)
             if step - self._saved >= self.config.save_every:
-                self._directory.save(self._built.agent(self._i, step))
+                self._directory.write(AGENT_FILE, encoded(self._built.agent(self._i, step)))
                 self._saved = step
         if self._loop.diverged(self._i) or until == self.config.steps:
             self._end(step)
@@ -180,7 +177,7 @@ class _Run:
         if self._directory is not None:
             self._directory.evaluation(step, played)
             if self._best is not before and self._best.content is not None:
-                self._directory.save_best(self._best.content)
+                self._directory.write(BEST_FILE, self._best.content)
         return played
 
     def _end(self, step: int) -> None:
@@ -188,7 +185,7 @@ class _Run:
         directory, diverged = self._directory, self._loop.diverged(self._i)
         agent = self._built.agent(self._i, step)
         if directory is not None:
-            directory.save(agent)
+            directory.write(AGENT_FILE, encoded(agent))
         evaluation = None
         if self.config.final_episodes and self._built.make_environment is not None:
             evaluation = self._evaluation(agent)
@@ -230,14 +227,10 @@ class Checkpointer:
         margin: int,
         headroom: Callable[[Mapping[str, Any]], int],
     ) -> None:
-        """Of the runs in these directories, if there are any.
+        """One ``every`` so many agent steps, 0 for none; ``margin`` may pass between two checks.
 
-        Args:
-          directories: of the runs; empty for none.
-          every: agent steps between two checkpoints; 0 for none.
-          stop: whether somebody asks to stop.
-          margin: agent steps that may pass between two calls of ``check``.
-          headroom: agent steps until the replay's files overwrite what a snapshot of theirs needs.
+        ``headroom`` gives the steps until the replay's files overwrite what a snapshot of theirs
+        refers to.
         """
         self._directories = directories
         self._checkpoints = [Checkpoints(directory.path) for directory in directories if every]
@@ -264,10 +257,7 @@ class Checkpointer:
     def check(self, step: int, last: bool, content: Callable[[], Sequence[Saved]]) -> None:
         """Makes a checkpoint if one is due; raises ``Interrupted`` if somebody asks to stop.
 
-        Args:
-          step: the runs' agent step, where the loop can be saved.
-          last: whether it is their last one.
-          content: the runs' content.
+        The loop can be saved at this step, which may be its last.
         """
         signal = self._stop()
         due = last or signal is not None or self.steps_left(step) < self._margin

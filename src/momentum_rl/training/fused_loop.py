@@ -424,13 +424,8 @@ class FusedLoop:
     ) -> None:
         """Resets the environments and initialises the learners, each by its own seed.
 
-        Args:
-          config: of all runs, but for the seed.
-          environment: the environment.
-          learner: the learner.
-          seeds: one run for each.
-          files: a directory for each, for its replay's files; none without checkpoints.
-          vectorised: map the seeds inside one program, instead of running one program for each.
+        ``files`` are directories for the replays' files, none without checkpoints. ``vectorised``
+        maps the seeds inside one program, instead of running one program for each.
         """
         spaces = environment.spaces
         self.config, self.seeds, self._files = config, tuple(seeds), tuple(files)
@@ -502,7 +497,11 @@ class FusedLoop:
         on_saveable: Callable[["FusedLoop"], None] = lambda loop: None,
         steps_left: Callable[["FusedLoop"], int] = lambda loop: CHUNK,
     ) -> None:
-        """See ``Loop``: chunk by chunk, each of which can be saved unless the run's end cut it."""
+        """Continues until every seed has reached agent step ``until`` or has diverged.
+
+        After every chunk ``on_progress`` is called, and ``on_saveable`` unless the run's end cut
+        it; ``steps_left`` says how many agent steps may pass before that.
+        """
         n = self.config.num_envs
         while self.step < until:
             rest = -(-(until - self.step) // n)

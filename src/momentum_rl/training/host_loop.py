@@ -91,7 +91,11 @@ class HostLoop:
         on_saveable: Callable[["HostLoop"], None] = lambda loop: None,
         steps_left: Callable[["HostLoop"], int] = lambda loop: CHUNK,
     ) -> None:
-        """See ``Loop``: vector step by vector step, each of which can be saved when it is over."""
+        """Continues until agent step ``until``, or until the run has diverged.
+
+        ``on_progress`` is called after every vector step and ``on_saveable`` between two of them,
+        whenever ``snapshot`` can be called: no ``steps_left`` is asked for.
+        """
         del steps_left
         while self.step < until:
             if not self._waiting:
@@ -109,7 +113,7 @@ class HostLoop:
         return self.learner.diverged_at()
 
     def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
-        """The metrics since the last row."""
+        """The metrics since the last row; what is in them is said in ``training.metrics``."""
         counts = {"updates": self.updates, "syncs": self.syncs, "stored": len(self.replay)}
         means, health, seed = self.learner.take_means(), {}, self.config.seed
         if not self._waiting and not self.learner.diverged_at():

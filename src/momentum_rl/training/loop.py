@@ -1,70 +1,19 @@
-"""What the driver asks of a loop, and what a watcher hears of it.
+"""What both loops have in common with their driver: how a run ends, and who hears of it.
 
-A loop trains one agent for each of its seeds. The host loop has one seed and steps environments on
-the host; the fused loop has any number and runs in compiled chunks. The driver does not know which
-of them it drives.
+A loop trains one agent for each of its seeds, which take the same steps at the same time. The host
+loop has one seed and steps environments on the host; the fused loop has any number and runs in
+compiled chunks. The driver knows of both ``step`` and ``updates``; ``begin`` or ``restore``, then
+``advance``; and of seed i ``row``, ``diverged``, ``parameters`` and ``snapshot``.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from momentum_rl.agents.agent import Agent
 from momentum_rl.runs.files import Status
-from momentum_rl.training.checkpoint import Saved
 from momentum_rl.training.evaluation import Evaluation
 
 CHUNK = 1_000  # agent steps of a chunk in compiled code
 CHECK_PERIOD = 1_000  # agent steps between two looks at whether the values are still finite
-
-
-class Loop(Protocol):
-    """Runs in progress, one for each seed; they take the same steps at the same time."""
-
-    step: int
-    """Agent steps that every seed has taken."""
-
-    @property
-    def updates(self) -> int:
-        """Updates of each seed so far."""
-
-    def begin(self) -> None:
-        """Starts a new run with an empty replay, in files if the run makes checkpoints."""
-
-    def advance(
-        self,
-        until: int,
-        on_progress: Callable[[Any], None] = lambda loop: None,
-        on_saveable: Callable[[Any], None] = lambda loop: None,
-        steps_left: Callable[[Any], int] = lambda loop: CHUNK,
-    ) -> None:
-        """Continues until every seed has reached agent step ``until`` or has diverged.
-
-        ``on_progress`` is called as often as there is something to see, ``on_saveable`` whenever
-        ``snapshot`` can be called; ``steps_left`` says how many agent steps may pass before that.
-        """
-
-    def diverged(self, i: int) -> int | None:
-        """The step at which a seed's values stopped being finite, if they did."""
-
-    def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
-        """The metrics of a seed since its last row, up to agent step ``until`` at the most.
-
-        ``score`` is the mean raw return of the episodes that ended in the iteration, ``loss_…`` and
-        ``mean_…`` are the means of each network's loss and value of the actions taken, over the
-        iteration's updates; the other fields are those of its last step.
-        """
-
-    def parameters(self, i: int) -> dict[str, Any]:
-        """A copy of the online networks' parameters of a seed."""
-
-    def snapshot(self, i: int) -> Saved:
-        """All that ``restore`` needs of a seed; between two vector steps only."""
-
-    def restore(self, saved: Sequence[Saved]) -> None:
-        """Continues from snapshots of all seeds, exactly as if it had never stopped."""
-
-    def headroom(self, snapshot: Mapping[str, Any]) -> int:
-        """Agent steps until the replay's files overwrite what a snapshot of theirs refers to."""
 
 
 class Result(NamedTuple):
@@ -93,8 +42,9 @@ class Watcher:
     def announce(self, line: str) -> None:
         """Before and during the run: something to know about it."""
 
-    def progress(self, loop: Loop) -> None:
-        """After every vector step; in the fused loop, after every chunk."""
+    def progress(self, loop: Any) -> None:
+        """After every vector step; in the fused loop, after every chunk. ``loop.step`` and
+        ``loop.updates`` are the agent steps and the updates of each seed so far."""
 
     def row(self, row: dict[str, Any]) -> None:
         """After every iteration of every seed."""

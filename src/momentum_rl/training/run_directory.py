@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded, load
+from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, load
 from momentum_rl.core.options import default_kappa
 from momentum_rl.errors import Damaged, UserError, one_line
 from momentum_rl.plumbing.files import (
@@ -72,13 +72,10 @@ class RunDirectory:
     def __init__(
         self, path: str | Path, config: Config, group: Sequence[int] = (), fingerprint: str = ""
     ) -> None:
-        """Takes a directory for a run of this config; nothing that is there is changed yet.
+        """Takes a new or empty directory, or that of the same run; nothing is changed yet.
 
-        Args:
-          path: a new or empty directory, or that of the same run.
-          config: the run's config.
-          group: the seeds that are trained together with it, in one program.
-          fingerprint: of its learner: a run is continued by no other.
+        ``group`` has the seeds that are trained together with it in one program, ``fingerprint`` is
+        that of its learner: a run is continued by no other.
         """
         self.path, self._config, self._group = Path(path), config, list(group)
         self._fingerprint = fingerprint
@@ -206,26 +203,19 @@ class RunDirectory:
                 written["evaluations"] = self._evaluations.written()
         return written
 
-    def save(self, agent: Agent) -> None:
-        """Writes the agent's file."""
+    def write(self, name: str, content: bytes | str) -> None:
+        """Writes a file, whole or not at all."""
         with writing(self.path):
-            write_aside(self.path / AGENT_FILE, encoded(agent))
-
-    def save_best(self, content: bytes) -> None:
-        """Writes the best agent's file."""
-        with writing(self.path):
-            write_aside(self.path / BEST_FILE, content)
+            write_aside(self.path / name, content)
 
     def status(self, status: Status, step: int, message: str = "") -> None:
         """Writes the run's status."""
         text = as_json({"status": status, "step": step, "message": message, "time": now()})
-        with writing(self.path):
-            write_aside(self.path / STATUS, text + "\n")
+        self.write(STATUS, text + "\n")
 
     def write_json(self, name: str, data: Any) -> None:
         """Writes a file of JSON."""
-        with writing(self.path):
-            write_aside(self.path / name, as_json(data, indent=2) + "\n")
+        self.write(name, as_json(data, indent=2) + "\n")
 
     def close(self) -> None:
         """Closes the files; a new directory in which nothing began is removed again."""

@@ -23,9 +23,15 @@ from momentum_rl.plumbing.sizes import allow_files
 from momentum_rl.replay.interface import Replay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import holds_run
-from momentum_rl.training.build import Overrides, built, configured_learner, known_config
+from momentum_rl.training.build import (
+    Loop,
+    Overrides,
+    built,
+    configured_learner,
+    known_config,
+)
 from momentum_rl.training.drive import drive
-from momentum_rl.training.loop import Loop, Result, Watcher
+from momentum_rl.training.loop import Result, Watcher
 from momentum_rl.training.run_directory import (
     OPEN_FILES,
     RunDirectory,
