@@ -16,20 +16,19 @@ from momentum_rl.replay.windows import Windows, begun, longer
 from momentum_rl.spaces import NUMBERED, ONE_STEP, ActionFormat, NStep, ObservationSpace, Transition
 
 
+def packed_space(space: ObservationSpace) -> ObservationSpace:
+    """The rows of these observations, as the space of a replay on the host."""
+    row = jax.eval_shape(lambda: packed(jnp.asarray(space.zeros()), space))
+    return ObservationSpace(tuple(row.shape), str(row.dtype))
+
+
 def bytes_per_transition(space: ObservationSpace, action: ActionFormat = NUMBERED) -> int:
     """Bytes that one stored transition takes.
 
     >>> bytes_per_transition(ObservationSpace((10, 10, 4), "bool"))
     116
     """
-    row = jax.eval_shape(lambda: packed(jnp.asarray(space.zeros()), space))
-    return 2 * row.size * row.dtype.itemsize + action.nbytes + 8
-
-
-def packed_space(space: ObservationSpace) -> ObservationSpace:
-    """The rows of these observations, as the space of a replay on the host."""
-    row = jax.eval_shape(lambda: packed(jnp.asarray(space.zeros()), space))
-    return ObservationSpace(tuple(row.shape), str(row.dtype))
+    return 2 * packed_space(space).zeros().nbytes + action.nbytes + 8
 
 
 def packed(observation: Array, space: ObservationSpace) -> Array:
@@ -52,14 +51,10 @@ def unpacked(rows: Array, space: ObservationSpace) -> Array:
 
 def empty(capacity: int, space: ObservationSpace, action: ActionFormat = NUMBERED) -> Transition:
     """A ring of this many transitions, each array [capacity, ...] with packed observations."""
-    row = jax.eval_shape(lambda: packed(jnp.asarray(space.zeros()), space))
-    return Transition(
-        observation=jnp.zeros((capacity, *row.shape), row.dtype),
-        action=jnp.zeros((capacity, *action.shape), action.dtype),
-        reward=jnp.zeros(capacity, jnp.float32),
-        discount=jnp.zeros(capacity, jnp.float32),
-        next_observation=jnp.zeros((capacity, *row.shape), row.dtype),
-    )
+    row = packed_space(space)
+    seen, numbers = jnp.zeros((capacity, *row.shape), row.dtype), jnp.zeros(capacity, jnp.float32)
+    actions = jnp.zeros((capacity, *action.shape), action.dtype)
+    return Transition(seen, actions, numbers, numbers.copy(), seen.copy())
 
 
 def add(ring: Transition, slot: Array, new: Transition, space: ObservationSpace) -> Transition:
