@@ -108,7 +108,7 @@ def test_a_hint_names_what_works_from_a_clone_and_from_an_index():
 
 
 def test_the_distribution_has_a_name_of_its_own():
-    assert PROJECT["name"] == "momentum-rl" == momentum_rl.DISTRIBUTION
+    assert PROJECT["name"] == "momentum-rl"
     assert PROJECT["scripts"] == {"movi": "momentum_rl.__main__:main"}
 
 

@@ -39,8 +39,6 @@ if TYPE_CHECKING:
     from momentum_rl.sweeps.drive import sweep as sweep
     from momentum_rl.training.train import train as train
 
-DISTRIBUTION = "momentum-rl"  # by which the command tells this package from others of its name
-
 _HOMES = {
     ".agents.agent": ("load",),
     ".core.options": ("Averaging", "Options"),

@@ -6,13 +6,7 @@ from collections.abc import Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
-from momentum_rl.errors import (
-    Interrupted,
-    ToleranceMissed,
-    UserError,
-    needing_agents,
-    one_line,
-)
+from momentum_rl.errors import Interrupted, ToleranceMissed, UserError, needing_agents, one_line
 from momentum_rl.plumbing.arguments import with_options
 from momentum_rl.plumbing.signals import listening, raised
 from momentum_rl.version import __version__
@@ -35,24 +29,19 @@ COMMANDS = {
 }
 
 
-def command(words: str, commands: Mapping[str, str] = COMMANDS) -> Any:
+def command(name: str, commands: Mapping[str, str] = COMMANDS) -> Any:
     """The dataclass of a command."""
-    module, _, name = commands[words].partition(":")
-    return getattr(import_module(module), name)
+    module, _, of_class = commands[name].partition(":")
+    return getattr(import_module(module), of_class)
 
 
-def overview(
-    prefix: str = "", commands: Mapping[str, str] = COMMANDS, program: str = "movi"
-) -> str:
+def overview(commands: Mapping[str, str] = COMMANDS, program: str = "movi") -> str:
     """What `movi --help` prints: every command with its first line."""
     width = max(map(len, commands))
-    lines = [f"usage: {program} {prefix or 'COMMAND'} …", ""]
-    if not prefix:
-        lines[1:] = ["", "Momentum in Reinforcement Learning: MoVI and Momentum-DQN.", ""]
-    for words in commands:
-        if words.startswith(prefix):
-            first_line = command(words, commands).__doc__.splitlines()[0]
-            lines.append(f"  {program} {words:{width}}  {first_line}")
+    lines = ["", "Momentum in Reinforcement Learning: MoVI and Momentum-DQN.", ""]
+    for name in commands:
+        first_line = command(name, commands).__doc__.splitlines()[0]
+        lines.append(f"  {program} {name:{width}}  {first_line}")
     last = f"{program} COMMAND --help tells all options; {program} --version."
     return "\n".join([*lines, "", last])
 
@@ -60,18 +49,14 @@ def overview(
 def parse(
     arguments: Sequence[str], commands: Mapping[str, str] = COMMANDS, program: str = "movi"
 ) -> tuple[str, Any]:
-    """A command's words, and the command with its options; a mistake is one line (UserError)."""
-    matches = [w for w in commands if list(arguments[: len(w.split())]) == w.split()]
-    if not matches:
-        groups = [w for w in commands if w.startswith(f"{arguments[0]} ")] if arguments else []
-        if set(arguments[len(groups) > 0 :]) & {"-h", "--help"} or (groups and len(arguments) == 1):
-            print(overview(f"{arguments[0]} " if groups else "", commands, program))
+    """A command's name, and the command with its options; a mistake is one line (UserError)."""
+    name = arguments[0] if arguments else "nothing"
+    if name not in commands:
+        if {"-h", "--help"}.intersection(arguments):
+            print(overview(commands, program))
             sys.exit(0)
-        given = " ".join(arguments[: 2 if groups else 1]) or "nothing"
-        raise UserError(f"command: {given!r}, expected one of {', '.join(groups or commands)}")
-    words = matches[0]
-    rest = list(arguments[len(words.split()) :])
-    return words, with_options(command(words, commands), rest, f"{program} {words}")
+        raise UserError(f"command: {name!r}, expected one of {', '.join(commands)}")
+    return name, with_options(command(name, commands), arguments[1:], f"{program} {name}")
 
 
 def main(
@@ -81,14 +66,14 @@ def main(
 ) -> int:
     """Entry point of ``movi``, or of another program with commands of its own; the exit status."""
     arguments = list(sys.argv[1:] if argv is None else argv)
-    words = ""
+    name = ""
     try:
         with listening():
             if arguments == ["--version"]:
                 print(f"movi {__version__}")
             else:
-                words, chosen = parse(arguments, commands, program)
-                with needing_agents(words):
+                name, chosen = parse(arguments, commands, program)
+                with needing_agents(name):
                     chosen.execute()
             sys.stdout.flush()
     except UserError as error:
@@ -106,7 +91,7 @@ def main(
         named = f"{error.filename}: " if error.filename else ""
         return _end(f"{named}{error.strerror or error}", 2)
     except MemoryError:
-        return _end(f"{words}: not enough memory", 2)
+        return _end(f"{name}: not enough memory", 2)
     except Exception:
         if (number := raised()) is None:
             raise

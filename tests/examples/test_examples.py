@@ -14,7 +14,7 @@ from momentum_rl.runs.files import read_config
 from momentum_rl.training.train import train
 from tests.training.diagnostics import DIAGNOSTICS, vector
 from tests.training.jax_diagnostics import JAX_DIAGNOSTICS
-from tests.training.test_diagnostics import SETTINGS
+from tests.training.learned import SETTINGS
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

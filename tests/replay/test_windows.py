@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from momentum_rl.errors import Damaged
 from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
 from momentum_rl.spaces import NStep, ObservationSpace, Transition
-from tests.replay.test_frames import SPACE as FRAMES
-from tests.replay.test_frames import Player
+from tests.replay.player import SPACE as FRAMES
+from tests.replay.player import Player
 
 NUMBERS = ObservationSpace((1,), "float32")
 GAMMA = 0.5  # the players'

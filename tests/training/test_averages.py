@@ -14,8 +14,7 @@ from momentum_rl.runs.files import read_evaluations, read_metrics
 from momentum_rl.training.evaluation import evaluate
 from momentum_rl.training.kept import Copies
 from momentum_rl.training.train import train, train_seeds
-from tests.training.test_kills import TINY
-from tests.training.test_resume import broken
+from tests.training.runs import TINY, broken
 
 AVERAGED = {**TINY, "checkpoint_every": 45, "average": 3, "average_every": 70}
 HOST = Config("momentum-dqn", "CartPole-v1", **AVERAGED)

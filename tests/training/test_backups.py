@@ -12,8 +12,7 @@ import pytest
 from momentum_rl.errors import UserError
 from momentum_rl.training.loop import Watcher
 from momentum_rl.training.train import train
-from tests.training.test_kills import assert_equal_runs
-from tests.training.test_resume import FUSED, HOST
+from tests.training.runs import FUSED, HOST, assert_equal_runs
 
 CONFIGS = {
     "host": replace(HOST, replay_capacity=60, learning_starts=20, checkpoint_every=25),

@@ -15,7 +15,7 @@ from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded
 from momentum_rl.training.evaluation import Evaluation
 from momentum_rl.training.loop import Watcher
 from momentum_rl.training.train import train, train_seeds
-from tests.training.test_kills import TINY, assert_equal_runs
+from tests.training.runs import TINY, assert_equal_runs
 
 SCORES = {50: 3.0, 100: 7.0, 150: 7.0, 200: 5.0, 250: 8.0, 300: 1.0}
 """What the evaluations say, by agent step; the first of two equal ones counts."""

@@ -27,7 +27,7 @@ from momentum_rl.training.recording import record
 from momentum_rl.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, vector
 from tests.training.jax_diagnostics import one_state
-from tests.training.test_kills import TINY
+from tests.training.runs import TINY
 
 SHORT = {**TINY, "steps": 300, "iteration_steps": 80, "checkpoint_every": 0}
 HOST = Config("dqn", "CartPole-v1", **{**SHORT, "evaluate_every": 150, "periodic_episodes": 3})

@@ -6,7 +6,7 @@ import pytest
 from momentum_rl.runs.config import Config
 from momentum_rl.training.train import train
 from tests.training.jax_diagnostics import JAX_DIAGNOSTICS, one_state
-from tests.training.test_diagnostics import SETTINGS, algorithms, check_learned
+from tests.training.learned import SETTINGS, algorithms, check_learned
 
 
 @pytest.mark.parametrize(("algorithm", "options"), algorithms(("dqn", "momentum-dqn")))

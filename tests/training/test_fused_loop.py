@@ -4,31 +4,14 @@ import jax
 import numpy as np
 import pytest
 
-from momentum_rl.envs import HostedEnvironment
 from momentum_rl.envs.gymnax_env import make_gymnax
-from momentum_rl.replay import UniformReplay, device
+from momentum_rl.replay import device
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import Box
-from momentum_rl.training.build import configured_learner
-from momentum_rl.training.fused_loop import FusedLoop
-from momentum_rl.training.host_loop import HostLoop
 from tests.training.jax_diagnostics import coin, episodic, one_state
+from tests.training.loops import assert_close, pair
 
 ALGORITHMS = ["dqn", "momentum-dqn", "deep-sql", "deep-dpp"]
-
-
-def pair(config, environment, seeds=None, vectorised=True):
-    """Both loops of a config."""
-    spaces = environment.spaces
-    learner = configured_learner(config, spaces).learner
-    replay = UniformReplay(
-        config.replay_capacity, spaces.observation, horizon=config.horizon, action=spaces.action
-    )
-    hosted = HostedEnvironment(environment, config.num_envs)
-    host = HostLoop(config, hosted, learner, lambda slack: replay)
-    host.begin()
-    fused = FusedLoop(config, environment, learner, seeds or [config.seed], vectorised=vectorised)
-    return host, fused
 
 
 def assert_equal_transitions(host, ring, stored):
@@ -43,12 +26,6 @@ def assert_equal_transitions(host, ring, stored):
     )
     for ours, theirs in zip(ring, host.replay._ring):
         np.testing.assert_allclose(np.asarray(ours)[:stored], theirs[:stored], apart, apart)
-
-
-def assert_close(tree, other, tolerance=1e-4):
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance), tree, other
-    )
 
 
 def assert_equal_rows(row, other):

@@ -27,8 +27,7 @@ from momentum_rl.training.evaluation import Discounted, evaluate
 from momentum_rl.training.metrics import Warnings
 from momentum_rl.training.train import train
 from tests.training.diagnostics import OneState, Scripted, vector
-from tests.training.test_kills import TINY
-from tests.training.test_resume import broken
+from tests.training.runs import TINY, broken
 
 REPOSITORY = Path(__file__).parents[2]
 HOST = Config("momentum-dqn", "CartPole-v1", **{**TINY, "checkpoint_every": 45})

@@ -19,8 +19,7 @@ from momentum_rl.report import write_report
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_evaluations, read_metrics
 from momentum_rl.training.train import train
-from tests.training.test_kills import assert_equal_runs
-from tests.training.test_resume import SHORT, Stop, StopAt
+from tests.training.runs import SHORT, Stop, StopAt, assert_equal_runs
 
 pytestmark = pytest.mark.filterwarnings(
     "ignore:invalid value:RuntimeWarning", "ignore:overflow:RuntimeWarning"

@@ -13,46 +13,8 @@ import pytest
 
 import momentum_rl
 from momentum_rl.runs.config import Config
-from momentum_rl.runs.files import read_metrics
-from momentum_rl.training.checkpoint import Checkpoints
+from tests.training.runs import ATARI, TINY, assert_equal_runs
 
-RESULTS = (
-    "metrics.jsonl",
-    "evaluations.jsonl",
-    "agent.safetensors",
-    "best.safetensors",
-    "evaluation.json",
-    "config.json",
-)
-TINY = {
-    "steps": 900,
-    "iteration_steps": 250,
-    "learning_starts": 50,
-    "replay_capacity": 200,
-    "sync_period": 31,  # with 30 every checkpoint would meet a sync, and no update held back
-    "epsilon_warmup": 50,
-    "epsilon_decay": 300,
-    "batch_size": 8,
-    "update_period": 2,
-    "hidden": (8,),
-    "final_episodes": 2,
-    "evaluate_every": 300,
-    "periodic_episodes": 2,
-    "checkpoint_every": 60,
-    "save_every": 300,
-}
-ATARI = {
-    **TINY,
-    "steps": 160,
-    "iteration_steps": 50,
-    "checkpoint_every": 20,
-    "replay_capacity": 100,
-    "batch_size": 2,
-    "update_period": 8,
-    "network": "mlp",
-    "final_episodes": 0,
-    "evaluate_every": 0,
-}
 SEEDS = [3, 4]
 KINDS = {
     "host": (Config("momentum-dqn", "CartPole-v1", **TINY), None),
@@ -119,21 +81,6 @@ def zygote(tmp_path_factory):
 
 def directories(out, seeds):
     return [out] if seeds is None else [out / f"seed-{seed}" for seed in seeds]
-
-
-def assert_equal_runs(ours, theirs):
-    """Every row, every final parameter, every copy, optimiser state and counter."""
-    for name in RESULTS:
-        if (theirs / name).exists():
-            assert (ours / name).read_bytes() == (theirs / name).read_bytes(), name
-    a, b = Checkpoints(ours), Checkpoints(theirs)
-    step = b.steps()[-1]
-    assert a.steps()[-1] == step == read_metrics(ours)[-1]["step"]
-    ours, theirs = a.read(step), b.read(step)
-    assert ours.state == theirs.state
-    assert ours.arrays.keys() == theirs.arrays.keys()
-    for name, array in theirs.arrays.items():
-        assert ours.arrays[name].tobytes() == array.tobytes(), name
 
 
 def kill_and_compare(zygote, tmp_path, kind, kills, seed=0):

@@ -11,7 +11,7 @@ import pytest
 
 from momentum_rl import Config
 from tests.training.jax_diagnostics import episodic
-from tests.training.test_fused_loop import assert_close, pair
+from tests.training.loops import assert_close, pair
 
 TINY = {
     "steps": 120,

@@ -14,7 +14,7 @@ import pytest
 import momentum_rl
 from momentum_rl.plumbing.versions import of_training
 from momentum_rl.runs.files import read_config
-from tests.test_evidence import collect
+from paper.evidence import collect
 
 REPOSITORY = Path(__file__).parents[2]
 MATRIX = "1-momentum"

@@ -33,51 +33,24 @@ from momentum_rl.training.loop import Watcher
 from momentum_rl.training.run_directory import continued
 from momentum_rl.training.train import train, train_seeds
 from tests.training.diagnostics import OneState, Scripted, scripted, vector
-from tests.training.test_kills import RESULTS, TINY, assert_equal_runs
-
-SHORT = {
-    **TINY,
-    "steps": 300,
-    "iteration_steps": 100,
-    "checkpoint_every": 45,
-    "replay_capacity": 120,
-}
-HOST = Config("momentum-dqn", "CartPole-v1", **SHORT)
-FUSED = Config("momentum-dqn", "gymnax/CartPole-v1", **SHORT)
+from tests.training.runs import (
+    FUSED,
+    HOST,
+    SHORT,
+    Stop,
+    StopAt,
+    assert_equal_runs,
+    broken,
+    results,
+)
 
 
 def slow(value):
     return pytest.param(value, marks=pytest.mark.slow)
 
 
-class Stop(Exception):
-    pass
-
-
 class Killed(BaseException):
     """What nobody catches on the way."""
-
-
-class StopAt(Watcher):
-    """Something that goes wrong at a step."""
-
-    def __init__(self, step):
-        self.step, self.lines = step, []
-
-    def announce(self, line):
-        self.lines.append(line)
-
-    def progress(self, loop):
-        if loop.step >= self.step:
-            raise Stop
-
-
-def broken(config, out, *steps, **more):
-    """A run that is broken off at these steps and goes on after each."""
-    for step in steps:
-        with pytest.raises(Stop):
-            train(config, out, watcher=StopAt(step), **more)
-    return train(config, out, **more)
 
 
 @pytest.fixture(scope="module")
@@ -87,10 +60,6 @@ def whole(tmp_path_factory):
     for name, config in (("host", HOST), ("fused", FUSED)):
         train(config, out / name)
     return out
-
-
-def results(run):
-    return {name: (run / name).read_bytes() for name in RESULTS if (run / name).exists()}
 
 
 @pytest.mark.parametrize("every", [slow(1), 7, slow(299), 10_000])

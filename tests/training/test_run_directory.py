@@ -9,7 +9,7 @@ import pytest
 import momentum_rl.training.run_directory as run_directory
 from momentum_rl.errors import UserError
 from momentum_rl.training.train import train
-from tests.training.test_resume import FUSED, HOST, Stop, StopAt
+from tests.training.runs import FUSED, HOST, Stop, StopAt
 
 
 @pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])

@@ -17,8 +17,7 @@ from momentum_rl.spaces import ObservationSpace
 from momentum_rl.training.build import footprint
 from momentum_rl.training.checkpoint import Checkpoints
 from momentum_rl.training.train import train
-from tests.training.test_kills import ATARI, assert_equal_runs
-from tests.training.test_resume import FUSED, HOST, StopAt
+from tests.training.runs import ATARI, FUSED, HOST, StopAt, assert_equal_runs
 
 BOTH = pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])
 SCREEN = ObservationSpace((4, 84, 84), "uint8")

@@ -19,7 +19,7 @@ from momentum_rl.runs.files import read_config, read_metrics
 from momentum_rl.spaces import Box, ObservationSpace, Spaces
 from momentum_rl.training.build import configured_learner
 from momentum_rl.training.train import train
-from tests.training.test_resume import FUSED
+from tests.training.runs import FUSED
 
 pty = pytest.importorskip("pty")
 
