@@ -19,9 +19,9 @@ HALF = Algorithm("half", {"q": Target(
     greedy_value, lambda values, a, r, discount, v, beta: r + discount * v / 2)})
 """
 TRACER = """
-import inspect, pathlib, sys
+import inspect, os, sys
 import momentum_rl
-SOURCE = pathlib.Path(momentum_rl.__file__).parent
+SOURCE = os.path.dirname(momentum_rl.__file__) + os.sep
 FILES = set()
 BODY = inspect.CO_OPTIMIZED | inspect.CO_NEWLOCALS  # of a function, not of a module or a class
 
@@ -32,16 +32,16 @@ def is_imported(frame):
 
 def note(frame, event, _):
     code = frame.f_code
-    path = pathlib.Path(code.co_filename)
-    if event == "call" and path.is_relative_to(SOURCE) and code.co_flags & BODY == BODY:
-        if not is_imported(frame):
-            FILES.add(str(path.relative_to(SOURCE)))
+    if event != "call" or not code.co_filename.startswith(SOURCE):
+        return
+    name = code.co_filename.removeprefix(SOURCE)
+    if name not in FILES and code.co_flags & BODY == BODY and not is_imported(frame):
+        FILES.add(name)
 
 def end():
     sys.setprofile(None)
     print("FILES", *sorted(FILES), file=sys.stderr)
     sys.stderr.flush()
-    import os
     os._exit(0)
 """
 TO_THE_FIRST_STEP = """
