@@ -218,7 +218,16 @@ def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, comp
     assert "Traceback" in (tmp_path / log).read_text()
 
 
+@pytest.fixture
+def _heard():
+    """Under nohup, or behind an `&`, SIGINT is ignored here, and would be in every child."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @pytest.mark.slow
+@pytest.mark.usefixtures("_heard")
 def test_an_interrupt_stops_a_sweep_with_checkpoints(movi, tmp_path):
     (tmp_path / "mine.toml").write_text(TOML.replace("steps = 2000", "steps = 1000000"))
     out = tmp_path / "out"

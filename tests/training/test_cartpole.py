@@ -3,9 +3,9 @@
 from pathlib import Path
 
 import pytest
+from momentum_rl.runs.matrix import read_sweep_file
 
 from momentum_rl.runs.config import Config
-from momentum_rl.runs.matrix import read_sweep_file
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.training.train import train
 

@@ -58,16 +58,6 @@ def import_trusted(module: str, trust: Collection[str], what: str) -> ModuleType
             sys.path.remove(here)
 
 
-class LazyModule:
-    """A module that is imported when something in it is first used."""
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-
-    def __getattr__(self, attribute: str) -> Any:
-        return getattr(import_module(self._name), attribute)
-
-
 def lazy_attributes(package: str, homes: Mapping[str, Sequence[str]]) -> tuple[Any, Any]:
     """A package's ``__getattr__`` and ``__dir__``: names are imported when they are first used.
 

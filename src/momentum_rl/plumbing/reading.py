@@ -146,14 +146,12 @@ def read(file: Path, expected: type[T], largest: int = LARGEST) -> T:
     return checked(parsed(text(file, largest), str(file)), expected, str(file))
 
 
-def of_format(text: str, numbers: int | tuple[int, ...], name: str) -> dict[str, Any]:
-    """The object in a text of JSON that names its format, one of these, without the name."""
-    numbers = (numbers,) if isinstance(numbers, int) else numbers
+def of_format(text: str, expected: int, name: str) -> dict[str, Any]:
+    """The object in a text of JSON that names this format, without the name."""
     data: dict[str, Any] = checked(parsed(text, name), dict[str, Any], name)
     number = data.pop("format", None)
-    if type(number) is not int or number not in numbers:
-        readable = " and ".join(map(str, numbers))
-        raise UserError(f"{name}: format {number!r}, this version of movi reads {readable}")
+    if type(number) is not int or number != expected:
+        raise UserError(f"{name}: format {number!r}, this version of movi reads {expected}")
     return data
 
 
