@@ -32,7 +32,9 @@ class Munchausen(momentum_rl.Options):
         def backup(values, a, r, discount, v, beta):
             return r + self.alpha * jnp.clip(log_pi(values)[a], self.floor, 0) + discount * v
 
-        return momentum_rl.Algorithm("my-munchausen", {"q": momentum_rl.Target(bootstrap, backup)})
+        return momentum_rl.Algorithm(
+            "my-munchausen", {"q": momentum_rl.Target(bootstrap, backup)}, accepts_momentum=True
+        )
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import momentum_rl
 from momentum_rl import cli
 from momentum_rl.agents import registry
 from momentum_rl.runs.config import Config
@@ -80,6 +81,15 @@ def test_munchausen_trains_from_the_command_line_with_its_options(tmp_path, monk
     assert cli.main(["evaluate", "run", "--episodes", "2"]) == 0
 
 
+def test_the_momentum_of_an_algorithm_of_ones_own_is_known_by_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    command = ["train", "momentum-munchausen:Munchausen", "--env", "CartPole-v1", "--kappa", "50"]
+    assert cli.main([*command, "--tau", "0.5", *QUICK, "--out", "run"]) == 0
+    config = read_config(tmp_path / "run")
+    assert (config.options.tau, config.options.kappa) == (0.5, 50)
+    assert momentum_rl.load(tmp_path / "run", trust=["munchausen"]).acts_on == "h"
+
+
 def test_a_sweep_imports_an_algorithms_module_only_if_it_is_trusted(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(EXAMPLES)
     command = ["sweep", "second_moment.toml", "--out", str(tmp_path / "sweep"), "--dry-run"]
@@ -96,7 +106,7 @@ def test_an_unheard_of_variant_reaches_sweep_and_report_without_touching_the_pac
     monkeypatch.chdir(EXAMPLES)
     matrix = (EXAMPLES / "second_moment.toml").read_text()
     matrix = matrix.replace("seeds = 3", "seeds = 1").replace("20_000", "600")
-    matrix = matrix.replace("1_000", "200") + "learning_starts = 100\nevaluation_episodes = 1\n"
+    matrix = matrix.replace("1_000", "200") + "learning_starts = 100\nfinal_episodes = 1\n"
     (tmp_path / "small.toml").write_text(matrix)
     out = tmp_path / "sweep"
     command = ["sweep", str(tmp_path / "small.toml"), "--out", str(out), "--workers", "1"]

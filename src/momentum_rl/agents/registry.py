@@ -22,6 +22,7 @@ from momentum_rl.plumbing.modules import import_trusted, module_of
 from momentum_rl.plumbing.reading import checked
 
 GROUP = "momentum_rl.algorithms"
+MOMENTUM = "momentum-"
 
 
 def _with_momentum(known: Mapping[str, type[Options]]) -> dict[str, type[Options]]:
@@ -34,15 +35,22 @@ def _with_momentum(known: Mapping[str, type[Options]]) -> dict[str, type[Options
         if algorithm is not None and algorithm.accepts_momentum:
             numbers = algorithm.kind(algorithm.value_table) == NUMBER
             mixin = Momentum if numbers else DistributionalMomentum
-            result[f"momentum-{name}"] = combined(mixin, kind)
+            result[MOMENTUM + name] = combined(mixin, kind)
             title = TITLES.get(name) or kind.title or name
             hyphen = " " if {" ", "-"} & set(title) else "-"
-            TITLES[f"momentum-{name}"] = f"Momentum{hyphen}{title}"
+            TITLES[MOMENTUM + name] = f"Momentum{hyphen}{title}"
     return result
 
 
 _REGISTERED = _with_momentum(NETWORKS)
 _OURS = dict(_REGISTERED)
+
+
+def _registered() -> dict[str, type[Options]]:
+    """All that are known so far, with what was declared since they were listed."""
+    if new := {name: kind for name, kind in NETWORKS.items() if name not in _REGISTERED}:
+        _REGISTERED.update(_with_momentum(new))
+    return _REGISTERED
 
 
 @door
@@ -100,12 +108,12 @@ def names() -> list[str]:
     >>> names()[:3]
     ['dqn', 'momentum-dqn', 'deep-sql']
     """
-    return [*_REGISTERED, *(name for name in _installed() if name not in _REGISTERED)]
+    return [*_registered(), *(name for name in _installed() if name not in _REGISTERED)]
 
 
 def known(name: str) -> type[Options] | None:
     """The options of an algorithm; None if it is unknown. Imports no module that a file names."""
-    if name not in _REGISTERED and name in _installed():
+    if name not in _registered() and name in _installed():
         point = _installed()[name]
         try:
             register(name, point.load())
@@ -123,16 +131,28 @@ def find(name: str, trust: Collection[str] = ()) -> type[Options]:
     """
     kind = known(name)
     if kind is None and ":" in name:
-        module, what = module_of(name, "algorithm"), f"algorithm: {name!r}"
-        attribute = name.removeprefix(f"{module}:")
+        module, what = module_named(name), f"algorithm: {name!r}"
+        base = name.removeprefix(MOMENTUM)
+        attribute = base.removeprefix(f"{module}:")
         algorithm = getattr(import_trusted(module, trust, what), attribute, None)
         if algorithm is None:
             raise UserError(f"{what}: the module {module!r} has no {attribute!r}")
-        register(name, algorithm)
+        register(base, algorithm)
         kind = known(name)
+        if kind is None:
+            raise UserError(f"{what}: {base} does not accept momentum (accepts_momentum is False)")
     if kind is None:
         raise UserError(f"algorithm: {name!r}, expected one of {', '.join(names())} or MODULE:NAME")
     return kind
+
+
+def module_named(name: str) -> str:
+    """The module that an algorithm's name names, or its momentum's; "" for a plain name.
+
+    >>> module_named("mine:X"), module_named("momentum-mine:X"), module_named("momentum-dqn")
+    ('mine', 'mine', '')
+    """
+    return module_of(name.removeprefix(MOMENTUM), "algorithm")
 
 
 def options_of(name: str, given: Any = None) -> Options:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import tyro
 from tyro.conf import Positional, arg
 
-from momentum_rl.agents.registry import find, known, names, title_of
+from momentum_rl.agents.registry import find, known, module_named, names, title_of
 from momentum_rl.core.options import Options
 from momentum_rl.errors import UserError, check_count, check_fraction, check_seed
 from momentum_rl.plumbing.arguments import Trust, value_of
@@ -54,7 +54,7 @@ class Train(Config):
     def given(cls, arguments: Sequence[str]) -> "tuple[type[Train], Train]":
         """The command with the options of the algorithm and the defaults of the preset named."""
         name = _algorithm(arguments)
-        kind: Any = Options if name is None else find(name, (module_of(name, "algorithm"),))
+        kind: Any = Options if name is None else find(name, (module_named(name),))
         chosen = _with_options(kind, title_of(name or "") or "own")
         named, env = (value_of(arguments, option) for option in ("--preset", "--env"))
         fields = chosen_fields(named, env or "", name)
@@ -76,7 +76,7 @@ class Train(Config):
         config = Config(**{field.name: getattr(self, field.name) for field in fields(Config)})
         check_count("seeds", self.seeds, most=MOST_SEEDS)
         seeds = [config.seed + i for i in range(self.seeds)]
-        trust = module_of(config.env, "env"), module_of(config.algorithm, "algorithm")
+        trust = module_of(config.env, "env"), module_named(config.algorithm)
         _train(config, seeds, self._outs(config), trust=trust)
 
     def _outs(self, config: Config) -> list[Path]:
