@@ -1,7 +1,6 @@
 """What tests of sweeps with real processes share: a small matrix, and looking at what goes on."""
 
 import json
-import os
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -28,17 +27,6 @@ batch_size = 8
 hidden = [8]
 final_episodes = 2
 """
-
-
-def environment(cache):
-    """A program is compiled once, whatever process asks for it."""
-    return {
-        **os.environ,
-        "JAX_COMPILATION_CACHE_DIR": str(cache),
-        "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
-        "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
-        "COLUMNS": "200",
-    }
 
 
 def results(directory):

@@ -15,7 +15,6 @@ from momentum_rl.runs.sweep import read_sweep, run_directory
 from momentum_rl.training.train import train
 from tests.sweeps.sweep_processes import (
     TOML,
-    environment,
     fingerprint,
     results,
     rows,
@@ -23,36 +22,29 @@ from tests.sweeps.sweep_processes import (
     workers_of,
 )
 
-
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("compiled")
+WIDE = {"COLUMNS": "200"}
 
 
 @pytest.fixture
-def compiled(cache):
-    return environment(cache)
-
-
-@pytest.fixture
-def movi(compiled, tmp_path):
+def movi(tmp_path):
     """Calls ``movi`` in a directory of its own, or starts it there."""
 
-    def call(*words, start=False, seconds=280):
+    def call(*words, start=False, seconds=280, **more):
+        env = {**os.environ, **WIDE, **more}
         command = [sys.executable, "-m", "momentum_rl", *map(str, words)]
         if start:
             return subprocess.Popen(
-                command, cwd=tmp_path, env=compiled, stdout=subprocess.PIPE, text=True
+                command, cwd=tmp_path, env=env, stdout=subprocess.PIPE, text=True
             )
         return subprocess.run(
-            command, cwd=tmp_path, env=compiled, capture_output=True, text=True, timeout=seconds
+            command, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=seconds
         )
 
     return call
 
 
 @pytest.fixture(scope="module")
-def undisturbed(cache, tmp_path_factory):
+def undisturbed(tmp_path_factory):
     """A sweep that nobody disturbed, and what it printed."""
     place = tmp_path_factory.mktemp("undisturbed")
     (place / "mine.toml").write_text(TOML)
@@ -69,7 +61,7 @@ def undisturbed(cache, tmp_path_factory):
             "2",
         ],
         cwd=place,
-        env=environment(cache),
+        env={**os.environ, **WIDE},
         capture_output=True,
         text=True,
         timeout=280,
@@ -188,8 +180,8 @@ gym.register("Moody-v0", entry_point=Moody, max_episode_steps=100)
 
 
 @pytest.mark.slow
-def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, compiled, tmp_path):
-    compiled["PYTHONPATH"] = os.pathsep.join([str(tmp_path), compiled.get("PYTHONPATH", "")])
+def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, tmp_path):
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
     module = tmp_path / "moody.py"
     module.write_text(GYM.format(mood="raise ArithmeticError('not today')"))
     (tmp_path / "mine.toml").write_text(
@@ -197,7 +189,7 @@ def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, comp
         .replace("seeds = 2", "seeds = 1")
         .replace("steps = 2000", "steps = 500")
     )
-    done = movi("sweep", "mine.toml", "--out", "out", "--trust", "moody")
+    done = movi("sweep", "mine.toml", "--out", "out", "--trust", "moody", PYTHONPATH=path)
     assert done.returncode == 1
     log = Path("out/logs/moody:Moody-v0/momentum-beta-0.5/seed-0.txt")
     assert done.stderr == (
@@ -210,7 +202,7 @@ def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, comp
     assert "ArithmeticError('not today')" in shown
     before = fingerprint(tmp_path / "out")
     module.write_text(GYM.format(mood=""))
-    done = movi("sweep", "--out", "out", "--trust", "moody")
+    done = movi("sweep", "--out", "out", "--trust", "moody", PYTHONPATH=path)
     assert (done.returncode, done.stderr) == (0, "")
     assert before
     assert before.items() <= fingerprint(tmp_path / "out").items()

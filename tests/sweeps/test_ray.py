@@ -1,5 +1,6 @@
 """Sweeps on Ray, a real one: a cluster that loses a node."""
 
+import os
 import subprocess
 import sys
 
@@ -11,7 +12,6 @@ from momentum_rl.cli import main
 from momentum_rl.runs.sweep import read_sweep
 from tests.sweeps.sweep_processes import (
     TOML,
-    environment,
     fingerprint,
     results,
     wait_for,
@@ -19,15 +19,10 @@ from tests.sweeps.sweep_processes import (
 )
 
 
-@pytest.fixture(scope="module")
-def cache(tmp_path_factory):
-    return tmp_path_factory.mktemp("compiled")
-
-
 @pytest.fixture
-def ray_environment(cache, tmp_path):
+def ray_environment(tmp_path):
     """Ray keeps a token in the home directory, which is not the tests' to write to."""
-    return {**environment(cache), "HOME": str(tmp_path)}
+    return {**os.environ, "HOME": str(tmp_path)}
 
 
 def start(words, place, env):
