@@ -160,8 +160,8 @@ def fits(value: Any, hint: Any) -> bool:
     if kind is Any or not isinstance(kind, type) or kind.__name__ == "ndarray":
         return True
     if getattr(kind, "_is_protocol", False):
-        own = [name for name in dir(kind) if name[0] != "_" or name == "__call__"]
-        return all(hasattr(value, name) for name in (*own, *kind.__annotations__))
+        names = [name for name in dir(kind) if name[0] != "_" or name == "__call__"]
+        return all(hasattr(value, name) for name in (*names, *kind.__annotations__))
     if isinstance(value, str) or hasattr(value, "__array__"):  # a text is a list of texts, too
         return kind is (str if isinstance(value, str) else Sequence)
     of = (list, tuple) if kind is tuple else kind

@@ -31,15 +31,15 @@ class ObservationSpace:
         """Observations of the right shape and dtype; the value of each is ``start``."""
         return np.full((*leading, *self.shape), self.start, dtype=self.dtype)
 
-    def checked(self, found: Any, what: str, env: str = "", step: int = 0) -> np.ndarray:
+    def checked(self, seen: Any, what: str, env: str = "", step: int = 0) -> np.ndarray:
         """Numbers in the space's dtype, but for rounding the same; UserError if one cannot be.
 
-        With an environment's name, ``found`` [m, ...] is of its steps from number ``step`` on.
+        With an environment's name, ``seen`` [m, ...] is of its steps from number ``step`` on.
         """
         try:
-            cast = array = np.asarray(found)
+            cast = array = np.asarray(seen)
         except ValueError:  # lists of different lengths
-            cast = array = np.asarray([str(found)])
+            cast = array = np.asarray([str(seen)])
         dtype = np.dtype(self.dtype)
         # Floats are no integers: pixels in [0, 1] would all be 0.
         if array.dtype.kind not in ("biu" if dtype.kind in "iu" else "biuf"):
@@ -117,8 +117,8 @@ class Box:
         share = (xp.clip(xp.asarray(actions, dtype), -1, 1) + 1) / 2
         # Both ends are met exactly: a sum of shares is, low + share · (high − low) is not. Between
         # them rounding may go beyond one.
-        own = xp.clip((1 - share) * low + share * high, low, high)
-        return own.reshape((*own.shape[:-1], *self.shape)).astype(self.dtype)
+        rescaled = xp.clip((1 - share) * low + share * high, low, high)
+        return rescaled.reshape((*rescaled.shape[:-1], *self.shape)).astype(self.dtype)
 
 
 class ActionFormat(NamedTuple):

@@ -108,7 +108,7 @@ class _Parts:
     modules: Mapping[str, nn.Module]
     optimisers: Mapping[str, optax.GradientTransformation]
     spaces: Spaces
-    beta: Schedule
+    beta: Schedule | None
     rates: Mapping[str, float]
 
 
@@ -118,7 +118,7 @@ def make_learner(
     optimiser: optax.GradientTransformation | Mapping[str, optax.GradientTransformation],
     spaces: Spaces,
     *,
-    beta: Schedule,
+    beta: Schedule | None,
     rates: Mapping[str, float] | None = None,
 ) -> Learner:
     """A learner of this method.
@@ -130,7 +130,7 @@ def make_learner(
       optimiser: any optax transformation, or one for each network by name; each network has its own
         state of it.
       spaces: what is seen and done.
-      beta: β as a function of the agent step.
+      beta: β as a function of the agent step; None where nothing depends on it.
       rates: the learning rate of each network by name, where it is known.
     """
     names = tuple(method.networks)
@@ -233,10 +233,15 @@ def _replace_nonfinite(online: dict[str, Params], lagged: dict[str, Params]) -> 
     return {name: mended(name, own) for name, own in online.items()}
 
 
+def _context(parts: _Parts, step: Array, key: Array | None) -> Context:
+    beta = 0.0 if parts.beta is None else parts.beta(step)
+    return Context(jnp.asarray(beta, jnp.float32), step, key)
+
+
 def _update(
     parts: _Parts, state: LearnerState, batches: Transition, step: Array, key: Array | None = None
 ) -> tuple[LearnerState, dict[str, Array]]:
-    context = Context(jnp.asarray(parts.beta(step), jnp.float32), step, key)
+    context = _context(parts, step, key)
     gradients, costs, shown = _gradients(parts, state, batches, context)
     finite = state.diverged_at == 0
     for name, cost in costs.items():
@@ -311,7 +316,7 @@ def _inspect(
     step: Array,
     key: Array | None = None,
 ) -> dict[str, Array]:
-    context = Context(jnp.asarray(parts.beta(step), jnp.float32), step, key)
+    context = _context(parts, step, key)
     gradients, _, _ = _gradients(parts, state, batches, context)
     found = {}
     for name, rate in parts.rates.items():

@@ -273,11 +273,11 @@ class Honest(gym.Wrapper[Any, Any, Any, Any]):
         whole = isinstance(given, tuple | list) and len(given) == count
         if not whole or not isinstance(given[-1], dict):
             raise self._refused("", given, f"{count} parts, the last a dictionary")
-        for what, found in zip(("reward ", "terminated ", "truncated "), given[1:-1]):
-            number = found if isinstance(found, float | int) else np.asarray(found)[()]
+        for what, value in zip(("reward ", "terminated ", "truncated "), given[1:-1]):
+            number = value if isinstance(value, float | int) else np.asarray(value)[()]
             known = isinstance(number, float | int | np.bool_ | np.integer | np.floating)
             if not known or number != number:
-                raise self._refused(what, found, "a number")
+                raise self._refused(what, value, "a number")
         seen = given[0]
         if (getattr(seen, "dtype", None), getattr(seen, "shape", None)) != self._form:
             seen = self._space.checked([seen], "observation", self._name, self._steps)[0]
@@ -285,9 +285,9 @@ class Honest(gym.Wrapper[Any, Any, Any, Any]):
                 raise self._refused("observation of shape ", seen.shape, str(self._space.shape))
         return np.asarray(seen), *given[1:]
 
-    def _refused(self, what: str, found: Any, expected: str) -> UserError:
+    def _refused(self, what: str, value: Any, expected: str) -> UserError:
         where = f"env: {self._name}, step {self._steps}"
-        return UserError(f"{where}: {what}{found!r}, expected {expected}")
+        return UserError(f"{where}: {what}{value!r}, expected {expected}")
 
 
 def episode_seed(seed: int, count: int) -> int:

@@ -96,9 +96,9 @@ def _actions(space: Any, env_id: str) -> int | Box:
     if kind == "Discrete":
         return int(space.n)
     if kind != "Box" or not np.all(np.isfinite([space.low, space.high])):
-        found = f"unbounded {kind}" if kind == "Box" else kind
+        kinds = f"unbounded {kind}" if kind == "Box" else kind
         raise UserError(
-            f"env: {env_id} has {found} actions, supported are Discrete and bounded Box ones"
+            f"env: {env_id} has {kinds} actions, supported are Discrete and bounded Box ones"
         )
     low, high = (np.broadcast_to(bound, space.shape).ravel() for bound in (space.low, space.high))
     return Box(tuple(low.tolist()), tuple(high.tolist()), tuple(space.shape))

@@ -82,8 +82,8 @@ def check_rewards(rewards: np.ndarray, clip: float | None, env: str, step: int) 
     most = LARGEST_REWARD if clip is None else np.inf
     for i, reward in enumerate(np.asarray(rewards, float).ravel().tolist()):
         if not abs(reward) <= most:
-            found = f"env: {env}, step {step + i}: reward {reward}"
-            raise UserError(f"{found}, expected a finite float32 number")
+            step_of = f"env: {env}, step {step + i}: reward {reward}"
+            raise UserError(f"{step_of}, expected a finite float32 number")
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:

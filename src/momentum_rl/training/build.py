@@ -19,7 +19,7 @@ from momentum_rl.agents.networks import NetworkSpec, choose_network
 from momentum_rl.agents.optimisers import OptimiserName, make_optimiser
 from momentum_rl.agents.registry import find, options_of, register
 from momentum_rl.core.options import Options, Unknown, default_kappa
-from momentum_rl.core.schedules import Constant, Schedule
+from momentum_rl.core.schedules import Schedule
 from momentum_rl.core.targets import Algorithm
 from momentum_rl.envs.atari import AtariVector
 from momentum_rl.envs.gymnax_env import make_gymnax
@@ -209,7 +209,7 @@ def _configured(
         networks,
         optimiser or {name: make_optimiser(named, rate, epsilon) for name, rate in rates.items()},
         spaces,
-        beta=settings.beta or Constant(0.0),
+        beta=settings.beta,
         rates=rates if optimiser is None else None,
     )
     return ConfiguredLearner(method, networks, settings.spec, spaces, learner)

@@ -100,9 +100,13 @@ def _encode(ffmpeg: str, frames: Iterator[np.ndarray], file: Path, fps: int) -> 
     wanted = "-an -vcodec libx264 -crf 25 -pix_fmt yuv420p"
     command = [ffmpeg, "-y", "-v", "error", *given.split(), *wanted.split(), str(file)]
     with (
-        tempfile.TemporaryFile() as said,
+        tempfile.TemporaryFile() as log,
         subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=said, process_group=0
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=log,
+            process_group=0,
         ) as process,
     ):
         assert process.stdin is not None
@@ -117,8 +121,8 @@ def _encode(ffmpeg: str, frames: Iterator[np.ndarray], file: Path, fps: int) -> 
             process.kill()
             raise
         if process.wait() != 0:
-            said.seek(0)
-            lines = said.read().decode(errors="replace").split("\n")
+            log.seek(0)
+            lines = log.read().decode(errors="replace").split("\n")
             reason = next((line for line in lines if line.strip()), f"status {process.returncode}")
             raise Unwritable(f"out: ffmpeg could not write the video: {reason.strip()}")
 
