@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from momentum_rl.report.figure import Figure, Row, altair, finished
+from momentum_rl.report.figure import Figure, Row, finished, library
 from momentum_rl.report.style import INK
 
 LIGHT, DEEP = "#e8f1f8", "#08407a"
@@ -45,7 +45,7 @@ class HeatMap(Figure):
 
     def spec(self, *, interactive: bool) -> dict[str, Any]:
         """The Vega-Lite specification: for the page (hover), or for print (title)."""
-        alt = altair()
+        alt = library()
         panels = list(dict.fromkeys(tile.panel for tile in self.tiles))
         columns = list(dict.fromkeys(tile.x for tile in self.tiles))
         rows = list(dict.fromkeys(tile.y for tile in self.tiles))
@@ -77,6 +77,6 @@ class HeatMap(Figure):
         chart = chart.facet(
             column=alt.Column("p:N", sort=panels, header=header), data=alt.NamedData("all")
         )
-        spec = finished(chart, self, legend_columns=1, interactive=interactive, sized=False)
+        spec = finished(chart, self, [""], interactive=interactive, sized=False)
         spec["datasets"] = {"all": data}
         return spec

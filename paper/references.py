@@ -18,9 +18,11 @@ from momentum_rl.errors import UserError
 from momentum_rl.plumbing.reading import LARGE, read
 from momentum_rl.report.curves import Curve, CurvesFigure
 from momentum_rl.report.page import Plate
-from momentum_rl.report.style import PUBLISHED, Style
+from momentum_rl.report.style import MUTED, Style
 from paper.claims.tables import columns_of, read_table
 
+LOOKS = ((MUTED, (1, 2)), (MUTED, (10, 3)), (MUTED, (5, 2, 1, 2)), (MUTED, (2, 5)))
+"""Of published curves: grey, in the background."""
 PUBLISHED_STEPS = 250_000
 """Agent steps of an iteration of published Atari curves."""
 Points = dict[float, list[float]]
@@ -103,7 +105,7 @@ def laid_over(plate: Plate, curves: Mapping[tuple[str, str, str], Points]) -> Pl
     for panel in figure.panels:
         longest = max(curve.x[-1] for curve in panel.curves)
         behind = []
-        for variant, look in zip(variants, PUBLISHED * len(variants)):
+        for variant, look in zip(variants, LOOKS * len(variants)):
             points = curves.get((plain(panel.title), variant, figure.y_title.split()[0]))
             if points is not None:
                 x = np.array(sorted(step for step in points if 0 < step <= longest))

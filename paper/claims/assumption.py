@@ -4,7 +4,7 @@ The paper's sentences are judged on what the paper did: restarts from q_j, as Se
 The assumption's own indices, and what Proposition 1 needs beside the assumption, are findings.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -135,97 +135,30 @@ def kernels_reduce_errors(data: Assumptions) -> Verdict:
     return Verdict(claim, text, all_lower)
 
 
-def assumption_spread(data: Assumptions) -> Finding | None:
-    """Appendix: the standard deviation of the estimate."""
-    parts = data.paper
-    if not parts:
-        return None
-    about = (
-        "The standard deviation over MDPs of the same estimates. The appendix draws it "
-        "(fig:std-adp, right) without a statement."
-    )
-    slopes = [slope for part in parts.values() for slope in _slopes(part.n, part.std).values()]
-    seen = [
-        f"for j = {j:,} and l = {', '.join(map(str, part.std))} it is "
-        f"{', '.join(number(curve[-1]) for curve in part.std.values())} at N = {part.n[-1]:,.0f}"
-        for j, part in parts.items()
-    ]
-    falls = f"It falls like N to the power of {_signed([max(slopes)])} to {_signed([min(slopes)])}."
-    return Finding(about, f"{_sentence(seen)} {falls}")
-
-
-def _sentence(parts: Sequence[str]) -> str:
-    text = "; ".join(parts) + "."
-    return text[0].upper() + text[1:]
-
-
-def _where(what: str, answers: Mapping[int, bool]) -> str:
-    """At which j something holds, and at which it does not."""
-    yes = [f"{j:,}" for j, answer in answers.items() if answer]
-    no = [f"{j:,}" for j, answer in answers.items() if not answer]
-    if not no:
-        return f"{what} at j = {', '.join(yes)}."
-    if not yes:
-        return f"{what} at none of j = {', '.join(no)}."
-    return f"{what} at j = {', '.join(yes)}, and not at j = {', '.join(no)}."
-
-
-def _smallest(parts: Mapping[int, Assumption]) -> int:
-    """The smallest l > 0; 0 if there is none."""
-    return min((steps for part in parts.values() for steps in part.mean if steps > 0), default=0)
-
-
-def _course(parts: Mapping[int, Assumption]) -> list[str]:
-    """At which j the estimates seem to go to zero, and those of the smallest l > 0 in numbers."""
-    n = next(iter(parts.values())).n
-    said = []
-    if all(map(_decides, parts.values())):
-        falls = {j: _fall_with_n(part) for j, part in parts.items()}
-        what = f"Up to N = {n[-1]:,.0f} the norm seems to go to zero for every l"
-        said.append(_where(what, {j: fall.to_zero for j, fall in falls.items()}))
-    steps = _smallest(parts)
-    curves = {j: part.mean[steps] for j, part in parts.items() if steps in part.mean}
-    values = ", ".join(f"{number(curve[-1])} (j = {j:,})" for j, curve in curves.items())
-    slopes = _signed(_slopes(n, curves).values())
-    said.append(
-        f"For l = {steps} it is {values} at N = {n[-1]:,.0f}, and falls like N to the power of "
-        f"{slopes}."
-    )
-    return said
-
-
 def as_assumed(data: Assumptions) -> Finding | None:
     """Both of Section 7.1's observations, asked of the assumption's own indices."""
-    parts = data.of(ASSUMED)
-    if not parts:
-        return None
     about = (
         "Our finding, not the paper's: the same two questions with Assumption 1's own indices, "
         "E[P_{j+l:j+1} ε_j | F_{j−1}]. Iteration j is repeated from q_{j−1} and h_{j−1}, so that "
         "π_{j+1} = G(h_j) has seen ε_j and prefers what it made larger."
     )
-    seen = _course(parts)
-    if all(0 in part.mean and len(part.mean) > 1 for part in parts.values()):
-        lower = {j: not any(_not_lower(part).values()) for j, part in parts.items()}
-        seen.insert(1, _where("At every N it is lower for every l > 0 than for l = 0", lower))
-    steps = _smallest(parts)
-    shares = ", ".join(
-        f"{100 * part.proven[steps]:.0f} % (j = {j:,})"
-        for j, part in parts.items()
-        if steps in part.proven
-    )
-    seen.append(f"For l = {steps} it is proven to be exactly 0 on {shares} of the MDPs.")
-    return Finding(about, f"{' '.join(seen)} {TABLE}")
+    return _course(about, data.of(ASSUMED))
 
 
 def one_more_kernel(data: Assumptions) -> Finding | None:
     """What Proposition 1 needs and Assumption 1 does not give."""
-    parts = data.of(ONE_MORE)
-    if not parts:
-        return None
     about = (
         "Our finding, not the paper's: E[P_{j+l:j} ε_j | F_{j−1}], with one kernel more. "
         "E′(k, l) contains it, so that Proposition 1 needs it too, and Assumption 1 does not "
         "cover it."
     )
-    return Finding(about, f"{' '.join(_course(parts))} {TABLE}")
+    return _course(about, data.of(ONE_MORE))
+
+
+def _course(about: str, parts: Mapping[int, Assumption]) -> Finding | None:
+    """At which j the estimates seem to go to zero with N."""
+    if not parts:
+        return None
+    zero = [f"{j:,}" for j, part in parts.items() if _decides(part) and _fall_with_n(part).to_zero]
+    seen = f"The norm seems to go to zero for every l at j = {', '.join(zero)}. " if zero else ""
+    return Finding(about, f"{seen}{TABLE}")

@@ -141,11 +141,11 @@ def remarks(results: Results) -> list[Verdict | Finding]:
     caption of its figure states the first of both. The text is judged; see docs/reading.md.
     """
     main = [own for own in results.series if own.config.algorithm in CLAIMS and is_main(own)]
-    said: list[Verdict | Finding | None] = [improves(results, own.label) for own in main]
+    said: list[Verdict | Finding] = [improves(results, own.label) for own in main]
     if any(not is_main(own) for own in results.series):
         judged = [g for g in BETA_GAMES if results.suite == "Atari" and g in results.games]
-        said += [*(beta_on(results, game) for game in judged), beta_elsewhere(results)]
-    return [one for one in said if one is not None]
+        said += [beta_on(results, game) for game in judged]
+    return said
 
 
 def is_main(series: Series) -> bool:
@@ -251,21 +251,3 @@ def beta_on(results: Results, game: str) -> Verdict:
         rule = "Judged: in the last quarter the highest β is below the best of the others."
     seen = f"{_described(results, game, early, late)} {rule}"
     return Verdict(claim, seen, holds)
-
-
-def beta_elsewhere(results: Results) -> Finding | None:
-    """The games on which the paper says nothing of β."""
-    paper = BETA_GAMES if results.suite == "Atari" else ()
-    found = {g: _quarters(results, g) for g in results.games if g not in paper}
-    known = {game: both for game, both in found.items() if both is not None}
-    if not known:
-        return None
-    betas = [beta_of(own) for own in _fixed(results)]
-    best = ", ".join(f"{g} {betas[late.index(max(late))]:g}" for g, (_, late) in known.items())
-    parts = " ".join(_described(results, game, *both) for game, both in known.items())
-    return Finding(
-        "A fixed β on games of which the paper states nothing. It “observed in general that there "
-        "was an optimal β per game, that could be quite different from game to game” "
-        "(app:atari-mixt).",
-        f"{parts} The β with the highest last quarter: {best}.",
-    )

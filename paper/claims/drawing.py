@@ -57,16 +57,9 @@ def log_figure(
     guide: Line | None = None,
 ) -> CurvesFigure:
     """Curves over a common x, on logarithmic axes with these titles."""
-    curves = tuple(Curve(line.style, x, line.values, line.spread) for line in lines)
-    return CurvesFigure(
-        name,
-        title,
-        subtitle,
-        (Panel("", curves),),
-        *axes,
-        log=True,
-        guide=None if guide is None else Curve(guide.style, x, guide.values),
-    )
+    drawn = [*lines, *([] if guide is None else [guide])]
+    curves = tuple(Curve(line.style, x, line.values, line.spread) for line in drawn)
+    return CurvesFigure(name, title, subtitle, (Panel("", curves),), *axes, log=True)
 
 
 def number(value: float) -> str:

@@ -140,7 +140,7 @@ EXPERIMENTS = (
                 [assumption.assumption_vanishes, assumption.kernels_reduce_errors],
             ),
             (figures.assumption_further, []),
-            (figures.assumption_std, [assumption.assumption_spread]),
+            (figures.assumption_std, []),
             (figures.assumption_assumed, [assumption.as_assumed]),
             (figures.assumption_one_more, [assumption.one_more_kernel]),
         ),

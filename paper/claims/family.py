@@ -122,7 +122,7 @@ def beside_bounds(data: Family) -> CurvesFigure | None:
         return None
     title = "The theorems beside the losses"
     subtitle = "means over MDPs of max |q* − qπ|, and of the bounds on it"
-    guide = Line(Style("slope −1/2", MUTED), 0.5 / np.sqrt(data.iteration))
+    guide = Line(Style("slope −1/2", MUTED, (1, 3)), 0.5 / np.sqrt(data.iteration))
     return over_k(data, "family_bounds", title, subtitle, "loss or bound", curves, guide)
 
 

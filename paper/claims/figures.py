@@ -80,7 +80,7 @@ def schemes_std(data: Compare) -> CurvesFigure:
 
 def _guide(n: Array, highest: float) -> Line:
     """How a mean of centred errors falls."""
-    return Line(Style("slope −1/2", MUTED), 1.35 * highest * np.sqrt(n[0] / n))
+    return Line(Style("slope −1/2", MUTED, (1, 3)), 1.35 * highest * np.sqrt(n[0] / n))
 
 
 def _as_printed(

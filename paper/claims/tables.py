@@ -37,6 +37,35 @@ class Table:
     numbers: Mapping[str, Array]
     words: Mapping[str, tuple[str, ...]]
 
+    def check(self, name: str, expected: str, *, least: float = 0, whole: bool = False) -> None:
+        """Raises for the first number of a column that is none of these."""
+        x = self.numbers[name]
+        bad = ~np.isfinite(x) | (x < least) | (whole & (x != np.floor(x)))
+        if bad.any():
+            where = f"{self.path}: column {name!r}"
+            raise UserError(f"{where}: {float(x[bad][0])!r}, expected {expected}")
+
+    def rows(self, keys: Sequence[Any], counter: str) -> dict[Any, NDArray[np.bool_]]:
+        """The rows of each key; all keys have the same whole numbers, which increase."""
+        rows = {key: np.array([own == key for own in keys]) for key in dict.fromkeys(keys)}
+        first = self.numbers[counter][next(iter(rows.values()))]
+        for key, own in rows.items():
+            values = self.numbers[counter][own]
+            where = f"{self.path}: column {counter!r} of {key}"
+            odd = values[(values < 1) | (values != np.floor(values))]
+            if odd.size:
+                raise UserError(f"{where}: {float(odd[0])!r}, expected a whole number from 1")
+            back = np.flatnonzero(np.diff(values) <= 0)
+            if back.size:
+                after = f"{values[back[0] + 1]:.0f} after {values[back[0]]:.0f}"
+                raise UserError(f"{where}: {after}, expected increasing numbers")
+            if not np.array_equal(values, first):
+                raise UserError(
+                    f"{self.path}: {key} has {values.size} rows up to {counter} {values[-1]:.0f}, "
+                    f"expected the {first.size} rows of {next(iter(rows))}"
+                )
+        return rows
+
 
 @dataclass(frozen=True)
 class Compare:
@@ -133,14 +162,7 @@ class Family:
         }
 
 
-def _number(path: Path, line: int, column: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = math.nan
-    if math.isnan(value):
-        raise UserError(f"{path}: line {line}, column {column!r}: {text!r}, expected a number")
-    return value
+NORM = "a finite number of at least 0"
 
 
 def _cells(path: Path) -> list[list[str]]:
@@ -161,12 +183,12 @@ def read_table(path: Path, required: Sequence[str], words: Sequence[str] = ()) -
     Columns beyond ``required`` and ``words`` are read too. Infinity is a number, NaN is not.
     """
     rows = _cells(path)
-    if not rows or not any(rows[0]):
-        raise UserError(f"{path}: empty, expected a header line with columns {_listed(required)}")
-    header = [name.strip() for name in rows[0]]
+    header = [name.strip() for name in rows[0]] if rows else []
+    if not any(header):
+        raise UserError(f"{path}: empty, expected a header line with {', '.join(required)}")
     for name in (*required, *words):
         if name not in header:
-            raise UserError(f"{path}: no column {name!r}, found {_listed(header)}")
+            raise UserError(f"{path}: no column {name!r}, found {', '.join(header)}")
     for name in header:
         if header.count(name) > 1:
             raise UserError(f"{path}: column {name!r} occurs twice")
@@ -176,127 +198,79 @@ def read_table(path: Path, required: Sequence[str], words: Sequence[str] = ()) -
     for line, row in body:
         if len(row) != len(header):
             raise UserError(f"{path}: line {line} has {len(row)} values, expected {len(header)}")
-    texts = {name: tuple(row[header.index(name)].strip() for _, row in body) for name in words}
+
+    def number(line: int, name: str, word: str) -> float:
+        try:
+            value = float(word)
+        except ValueError:
+            value = math.nan
+        if math.isnan(value):
+            raise UserError(f"{path}: line {line}, column {name!r}: {word!r}, expected a number")
+        return value
+
     numbers = {
-        name: np.array([_number(path, line, name, row[i]) for line, row in body])
+        name: np.array([number(line, name, row[i]) for line, row in body])
         for i, name in enumerate(header)
         if name not in words
     }
+    texts = {name: tuple(row[header.index(name)].strip() for _, row in body) for name in words}
     return Table(path, numbers, texts)
 
 
-def _listed(names: Sequence[str]) -> str:
-    return ", ".join(names) if names else "none"
-
-
-def _check(where: str, values: Array, bad: NDArray[np.bool_], expected: str) -> None:
-    """Raises for the first value that is bad."""
-    if bad.any():
-        raise UserError(f"{where}: {float(values[bad][0])!r}, expected {expected}")
-
-
-def _check_norms(table: Table, names: Sequence[str], *, finite: bool = True) -> None:
-    """Norms are at least 0, and finite unless they are bounds."""
-    expected = f"a {'finite ' if finite else ''}number of at least 0"
-    for name in names:
-        x = table.numbers[name]
-        bad = (x < 0) | (finite & ~np.isfinite(x))
-        _check(f"{table.path}: column {name!r}", x, bad, expected)
-
-
-def _check_whole(table: Table, name: str, values: Array, least: int, of: str = "") -> str:
-    """Counts are whole numbers; the place that was looked at."""
-    where = f"{table.path}: column {name!r}{of}"
-    bad = ~np.isfinite(values) | (values < least) | (values != np.floor(values))
-    _check(where, values, bad, f"a whole number from {least}")
-    return where
-
-
-def _check_counter(table: Table, name: str, values: Array, of: str = "") -> None:
-    """Iterations and sample counts: whole numbers from 1, strictly increasing."""
-    where = _check_whole(table, name, values, 1, of)
-    back = np.flatnonzero(np.diff(values) <= 0)
-    if back.size:
-        before, after = values[back[0]], values[back[0] + 1]
-        raise UserError(f"{where}: {after:.0f} after {before:.0f}, expected increasing numbers")
-
-
-def _same_grid(table: Table, name: str, grids: Mapping[Any, Array], what: str) -> Array:
-    """The one grid that all groups share."""
-    first, grid = next(iter(grids.items()))
-    for key, other in grids.items():
-        _check_counter(table, name, other, f" of {what} {key}")
-        if other.shape != grid.shape or (other != grid).any():
-            raise UserError(
-                f"{table.path}: {what} {key} has {other.size} rows up to {name} {other[-1]:.0f}, "
-                f"expected the {grid.size} rows of {what} {first}"
-            )
-    return grid
+def _check_words(table: Table, name: str, expected: Sequence[str]) -> None:
+    for word in table.words[name]:
+        if word not in expected:
+            listed = ", ".join(expected)
+            raise UserError(f"{table.path}: column {name!r}: {word!r}, expected one of {listed}")
 
 
 def read_compare(path: Path) -> Compare:
     """``compare.csv``: scheme, iteration, l1_mean, l1_std; other columns are ignored."""
     table = read_table(path, ("iteration", "l1_mean", "l1_std"), words=("scheme",))
-    _check_norms(table, ("l1_mean", "l1_std"))
-    schemes = np.array(table.words["scheme"])
-    rows = {name: schemes == name for name in dict.fromkeys(table.words["scheme"])}
-    iteration, mean, std = (table.numbers[name] for name in ("iteration", "l1_mean", "l1_std"))
-    return Compare(
-        _same_grid(table, "iteration", {s: iteration[r] for s, r in rows.items()}, "scheme"),
-        {scheme: mean[row] for scheme, row in rows.items()},
-        {scheme: std[row] for scheme, row in rows.items()},
-    )
+    for name in ("l1_mean", "l1_std"):
+        table.check(name, NORM)
+    rows = table.rows(table.words["scheme"], "iteration")
+    mean, std = ({s: table.numbers[n][r] for s, r in rows.items()} for n in ("l1_mean", "l1_std"))
+    return Compare(table.numbers["iteration"][next(iter(rows.values()))], mean, std)
 
 
 def read_assumption(path: Path) -> Assumptions:
     """``assumption.csv``: reading, lowest, j, l, n, mean, std, settled."""
     numbers = ("j", "l", "n", "mean", "std", "settled")
     table = read_table(path, numbers, words=("reading", "lowest"))
-    _check_norms(table, ("mean", "std", "settled"))
+    for name in ("mean", "std", "settled"):
+        table.check(name, NORM)
+    for name, least in (("j", 1), ("l", 0)):
+        table.check(name, f"a whole number from {least}", least=least, whole=True)
     _check_words(table, "reading", ("printed", "assumed"))
     _check_words(table, "lowest", ("j+1", "j"))
-    _check_whole(table, "j", table.numbers["j"], 1)
-    _check_whole(table, "l", table.numbers["l"], 0)
-    products = np.array([*zip(table.words["reading"], table.words["lowest"])])
+    keys = [*zip(*table.words.values(), table.numbers["j"].astype(int).tolist())]
     parts: dict[tuple[str, str], dict[int, Assumption]] = {}
-    for reading, lowest in dict.fromkeys(map(tuple, products.tolist())):
-        own = (products == (reading, lowest)).all(1)
-        parts[reading, lowest] = {
-            int(j): _assumption(table, own & (table.numbers["j"] == j))
-            for j in np.unique(table.numbers["j"][own])
-        }
-    return Assumptions(parts)
-
-
-def _assumption(table: Table, rows: NDArray[np.bool_]) -> Assumption:
-    ls, n, mean, std, settled = (
-        table.numbers[name][rows] for name in ("l", "n", "mean", "std", "settled")
-    )
-    by_l = {int(value): ls == value for value in np.unique(ls)}
-    return Assumption(
-        _same_grid(table, "n", {value: n[row] for value, row in by_l.items()}, "l ="),
-        {value: mean[row] for value, row in by_l.items()},
-        {value: std[row] for value, row in by_l.items()},
-        {value: float(settled[row][0]) for value, row in by_l.items()},
-    )
-
-
-def _check_words(table: Table, name: str, expected: Sequence[str]) -> None:
-    for word in table.words[name]:
-        if word not in expected:
-            raise UserError(
-                f"{table.path}: column {name!r}: {word!r}, expected one of {_listed(expected)}"
-            )
+    for reading, lowest, j in dict.fromkeys(keys):
+        own = np.array([key == (reading, lowest, j) for key in keys])
+        part = {name: table.numbers[name][own] for name in numbers}
+        below = Table(path, part, {})
+        rows = below.rows(part["l"].astype(int).tolist(), "n")
+        mean, std, settled = (
+            {length: part[name][r] for length, r in sorted(rows.items())}
+            for name in ("mean", "std", "settled")
+        )
+        n = part["n"][next(iter(rows.values()))]
+        proven = {length: float(column[0]) for length, column in settled.items()}
+        parts.setdefault((reading, lowest), {})[j] = Assumption(n, mean, std, proven)
+    return Assumptions({product: dict(sorted(own.items())) for product, own in parts.items()})
 
 
 def read_bounds(path: Path) -> Bounds:
-    """``bounds.csv``: iteration and any columns of losses and bounds."""
+    """``bounds.csv``: iteration and any columns of losses and bounds, which may be infinite."""
     table = read_table(path, ("iteration",))
     columns = {name: column for name, column in table.numbers.items() if name != "iteration"}
     if not columns:
         raise UserError(f"{path}: no column beside 'iteration', expected losses and bounds")
-    _check_norms(table, tuple(columns), finite=False)
-    _check_counter(table, "iteration", table.numbers["iteration"])
+    for name, column in columns.items():
+        if (column < 0).any():
+            raise UserError(f"{path}: column {name!r}: {column.min()!r}, expected {NORM}")
+    table.rows([path.name] * len(table.numbers["iteration"]), "iteration")
     return Bounds(table.numbers["iteration"], columns)
 
 
@@ -306,16 +280,13 @@ def read_family(path: Path) -> Family:
     table = read_table(
         path, ("lambda", "tau", "iteration", *measured), words=("scheme", "evaluation")
     )
-    _check_norms(table, (*measured[:3], "holds", "lambda", "tau"))
-    _check_norms(table, ("bound",), finite=False)
+    for name in (*measured[:3], "holds", "lambda", "tau"):
+        table.check(name, NORM)
     _check_words(table, "evaluation", ("regularised", "plain"))
     numbers = table.numbers
     columns = (*table.words.values(), numbers["lambda"].tolist(), numbers["tau"].tolist())
-    keys = [Member(*own) for own in zip(*columns)]
-    rows = {key: np.array([own == key for own in keys]) for key in dict.fromkeys(keys)}
-    grids = {key: numbers["iteration"][row] for key, row in rows.items()}
-    grid = _same_grid(table, "iteration", grids, "scheme")
+    rows = table.rows([Member(*own) for own in zip(*columns)], "iteration")
     return Family(
-        grid,
+        numbers["iteration"][next(iter(rows.values()))],
         {key: Measured(*(numbers[name][row] for name in measured)) for key, row in rows.items()},
     )

@@ -141,6 +141,7 @@ def improvements(evidence: Evidence, score: Score) -> IntervalsFigure | None:
         return None
     planned = dict.fromkeys(game for _, contrast, _ in pairs for game in contrast.games)
     complete = {game for _, contrast, _ in pairs for game in contrast.complete}
+    awaited = [game for game in planned if game not in complete]
     results = evidence.by("training")
     entries = [
         Entry(game, series.style, estimate, _diverged(results, game, series.label))
@@ -154,7 +155,7 @@ def improvements(evidence: Evidence, score: Score) -> IntervalsFigure | None:
         panels=(Statistic("", 0.0, tuple(entries)),),
         value="normalised improvement",
         by=("game", "algorithm"),
-        awaited=tuple(game for game in planned if game not in complete),
+        note=f"Not complete yet: {', '.join(awaited)}." if awaited else "",
     )
 
 

@@ -7,8 +7,6 @@ import pytest
 
 from momentum_rl.report.results import Results
 from momentum_rl.report.style import ALGORITHMS
-from momentum_rl.runs.config import Config
-from momentum_rl.runs.presets import preset_fields
 from paper.claims.atari import (
     beta_on,
     improves,
@@ -130,20 +128,6 @@ def test_a_high_beta_that_damages_zaxxon_is_what_the_paper_says(tmp_path: Path) 
         "for β = 0.1, 0.5, 0.9: first quarter 50, 80, 60, last quarter 50, 80, 60" in verdict.seen
     )
     assert beta_on(only(tmp_path), "Asterix").confirmed is None
-
-
-def test_beta_on_a_game_of_which_the_paper_says_nothing_is_described(tmp_path: Path) -> None:
-    """MinAtar's Asterix is another game than Atari's."""
-    for env in ("MinAtar/Asterix", "MinAtar/Breakout"):
-        for beta, level in ((0.1, 5.0), (0.9, 8.0)):
-            fields = {**preset_fields("minatar"), "steps": 200_000}
-            options = {"beta_schedule": "constant", "beta": beta}
-            config = Config("momentum-dqn", env, **fields, options=options)
-            synthetic.write_run(tmp_path / env / str(beta), config, [level] * 4)
-    results = only(tmp_path)
-    (found,) = remarks(results)
-    assert isinstance(found, Finding)
-    assert "last quarter: Asterix 0.9, Breakout 0.9." in found.seen
 
 
 def test_the_papers_figures_are_there(atari: Results) -> None:

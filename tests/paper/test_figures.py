@@ -197,7 +197,8 @@ def test_the_papers_figure_is_drawn_as_printed_and_ours_by_j() -> None:
     np.testing.assert_array_equal(paper.curves[1].y, check.of(PRINTED)[10].mean[1])
     assert "j = 10" in paper.subtitle
     labels = [curve.style.label for curve in ours.curves]
-    assert labels == ["l = 0, j = 10", "l = 1, j = 10", "l = 1, j = 100", "l = 1, j = 1,000"]
+    assert labels[:-1] == ["l = 0, j = 10", "l = 1, j = 10", "l = 1, j = 100", "l = 1, j = 1,000"]
+    assert labels[-1] == "slope −1/2"
     np.testing.assert_array_equal(ours.curves[3].y, check.of(ASSUMED)[1000].mean[1])
     only = Assumptions({PRINTED: check.parts[PRINTED]})
     assert figures.assumption_assumed(only) is None

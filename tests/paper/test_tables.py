@@ -78,10 +78,10 @@ def test_what_is_not_a_number_is_named_with_line_and_column(tmp_path: Path, valu
         ("avi,1,2\n", "line 2 has 3 values, expected 4"),
         ("avi,1,-0.5,1\n", "column 'l1_mean': -0.5, expected a finite number of at least 0"),
         ("avi,1,inf,1\n", "column 'l1_mean': inf, expected a finite number"),
-        ("avi,0,1,1\n", "scheme avi: 0.0, expected a whole number from 1"),
-        ("avi,1.5,1,1\n", "scheme avi: 1.5, expected a whole number from 1"),
+        ("avi,0,1,1\n", "avi: 0.0, expected a whole number from 1"),
+        ("avi,1.5,1,1\n", "avi: 1.5, expected a whole number from 1"),
         ("avi,2,1,1\navi,1,1,1\n", "1 after 2, expected increasing"),
-        ("avi,1,1,1\navi,2,1,1\nmovi,1,1,1\n", "scheme movi has 1 rows up to iteration 1"),
+        ("avi,1,1,1\navi,2,1,1\nmovi,1,1,1\n", "movi has 1 rows up to iteration 1"),
     ],
 )
 def test_a_bad_table_is_refused_in_one_line(tmp_path: Path, body: str, expected: str) -> None:

@@ -9,7 +9,6 @@ import pytest
 from paper.claims import verdicts
 from paper.claims.assumption import (
     as_assumed,
-    assumption_spread,
     assumption_vanishes,
     kernels_reduce_errors,
     one_more_kernel,
@@ -183,26 +182,12 @@ class TestAssumption:
     def test_the_assumptions_own_indices_are_described_j_by_j(self, check: Assumptions) -> None:
         found = as_assumed(check)
         assert isinstance(found, Finding)
-        where = "at j = 1,000, and not at j = 10, 100."
-        for words in (
-            f"Up to N = 200 the norm seems to go to zero for every l {where}",
-            f"At every N it is lower for every l > 0 than for l = 0 {where}",
-            "For l = 1 it is proven to be exactly 0 on 50 % (j = 10), 50 % (j = 100)",
-        ):
-            assert words in found.seen
-        # 1.1/√200 + 0.4 and 0.2, up to the noise.
-        assert re.search(r"For l = 1 it is 0\.4\d* \(j = 10\), 0\.2\d* \(j = 100\)", found.seen)
+        assert "seems to go to zero for every l at j = 1,000." in found.seen
 
     def test_one_kernel_more_is_described(self, check: Assumptions) -> None:
         found = one_more_kernel(check)
         assert isinstance(found, Finding)
         assert "seems to go to zero for every l at j = 10, 100, 1,000." in found.seen
-
-    def test_the_spread_of_the_estimates_is_described(self, check: Assumptions) -> None:
-        found = assumption_spread(check)
-        assert isinstance(found, Finding)
-        assert "without a statement" in found.about
-        assert found.seen.count("j = ") == 3
 
     def test_a_limit_that_only_more_restarts_show_is_said_in_the_verdict(
         self, check: Assumptions

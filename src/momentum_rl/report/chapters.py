@@ -30,7 +30,6 @@ INTRO = (
     "game; one that is not finished is drawn and not compared."
 )
 LEAD = "What these runs show. No sentence of a paper is judged by them."
-TITLES = {"training": "Learning curves", "greedy": "Learning curves of the greedy policy"}
 NONE = "–"
 
 
@@ -100,7 +99,7 @@ def chapter_of(results: Results, directory: Path, intro: str = INTRO) -> Chapter
             for kind in kinds
             if (rows := _improvements(kind))
         ),
-        Table("Scores, game by game", list(itertools.chain(*map(score_rows, [results])))),
+        Table("Scores, game by game", score_rows(results)),
         Table("The runs", [_listed(run) for run in results.runs], folded=True),
         Table("Settings that all runs share", _settings(results), folded=True),
     )
@@ -149,7 +148,7 @@ def all_curves(results: Results) -> CurvesFigure | None:
     """Every game, every algorithm."""
     games = results.games
     where = games[0] if len(games) == 1 else "game by game"
-    title = f"{TITLES[results.score]}, {where}"
+    title = f"Learning curves by the {results.score} score, {where}"
     return learning_curves(results, "curves", title, games, results.series)
 
 

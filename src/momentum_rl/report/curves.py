@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from momentum_rl.report.figure import LEGEND_LINE, WIDTH, Figure, Row, altair, finished, strokes
-from momentum_rl.report.style import INK, MUTED, Array, Style, short
+from momentum_rl.report.figure import Figure, Row, finished, library
+from momentum_rl.report.style import Array, Style, short
 
 POINTS, SMALL_POINTS = 400, 80
 """At most this many points of a curve are drawn large, and in a small panel."""
@@ -23,6 +23,8 @@ DEEPEST = 1e-8
 """A log axis ends at this share of the largest value, however small the smallest one is."""
 SHORT = "format(datum.value, abs(datum.value) >= 1000 ? '.3~s' : '.4~g')"
 """How numbers are written on an axis: 12k, 1.5M; but 0.5, not 500m."""
+SIZES = {1: (520, 320), 2: (300, 190), 3: (210, 140), 4: (160, 105)}
+"""Width and height of a panel in print, by how many are side by side."""
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,6 @@ class CurvesFigure(Figure):
     y_title: str = "score"
     log: bool = False
     """Whether both axes are logarithmic."""
-    guide: Curve | None = None
-    """A thin grey line for the eye, in a figure of one panel."""
 
     @property
     def curves(self) -> list[Curve]:
@@ -83,16 +83,12 @@ class CurvesFigure(Figure):
         return len(self.panels) <= RUNS_DRAWN and any(several)
 
     def shown(self, curve: Curve) -> NDArray[np.intp]:
-        """The positions of the points that are drawn, evenly spaced on the axis."""
-        most = POINTS if len(self.panels) <= 2 else SMALL_POINTS
-        if self.log:
-            return thinned(curve.x, most)
-        even = np.linspace(0, curve.x.size - 1, min(curve.x.size, most))
-        return np.unique(even.round().astype(np.intp))
+        """The positions of the points that are drawn."""
+        return thinned(curve.x, POINTS if len(self.panels) <= 2 else SMALL_POINTS, log=self.log)
 
     def remarks(self) -> list[str]:
-        """Axes, runs or bands, thinning, and marks."""
-        parts = ["Both axes are logarithmic."] if self.log else []
+        """Runs or bands, thinning, and marks."""
+        parts = []
         if self.has_runs:
             parts.append("Thick lines are means over seeds, thin lines the seeds.")
         elif any(curve.spread is not None for curve in self.curves):
@@ -141,63 +137,48 @@ class CurvesFigure(Figure):
 
     def spec(self, *, interactive: bool) -> dict[str, Any]:
         """The Vega-Lite specification: for the page (fluid width, hover), or for print (title)."""
-        alt = altair()
-        scales = _encodings(self)
-        layers = _layers(self, scales)
-        if interactive:
-            layers.append(_hover(self, scales))
-        width, height = _panel_size(self.columns)
-        if len(self.panels) == 1:
+        alt = library()
+        layers = _layers(self, interactive=interactive)
+        alone = len(self.panels) == 1
+        if alone:
             chart = alt.layer(*layers, data=alt.NamedData("all"))
         else:
-            is_ragged = len(self.panels) > self.columns and len(self.panels) % self.columns > 0
-            header = alt.Header(title=None, labelExpr="''", labelFontSize=1, labelPadding=0)
+            width, height = SIZES[self.columns]
             order = [panel.title for panel in self.panels]
+            header = alt.Header(title=None, labelAnchor="start", labelFontSize=13, labelPadding=2)
             chart = alt.layer(*layers).properties(width=width, height=height)
             chart = chart.facet(
                 facet=alt.Facet("p:N", sort=order, header=header),
                 columns=self.columns,
                 data=alt.NamedData("all"),
                 bounds="flush",
-                spacing={"row": 64 if is_ragged else 38, "column": 50},
-            ).resolve_scale(y="independent")
-            if is_ragged:  # a shared axis would also be drawn where no panel is
-                chart = chart.resolve_axis(x="independent")
-        line = LEGEND_LINE * max(1.0, self.columns * width / WIDTH)
-        letters = [len(style.label) + 6 for style in self.styles]
-        fits = sum(letters) <= line
-        spec = finished(
-            chart,
-            self,
-            legend_columns=len(letters) if fits else max(1, int(line / max(letters))),
-            interactive=interactive,
-            sized=len(self.panels) == 1,
-        )
+                spacing={"row": 60, "column": 50},
+            )
+            chart = chart.resolve_scale(y="independent").resolve_axis(x="independent")
+        labels = [style.label for style in self.styles]
+        spec = finished(chart, self, labels, interactive=interactive, sized=alone)
         # Put in here, as Altair would check them row by row: slow.
         spec["datasets"] = {"all": [row for panel in self.panels for row in _rows(self, panel)]}
         return spec
 
 
-def thinned(x: Array, points: int = POINTS) -> NDArray[np.intp]:
-    """Positions of at most ``points`` of the x, evenly spaced in log x, with the first and last.
+def thinned(x: Array, points: int = POINTS, *, log: bool = True) -> NDArray[np.intp]:
+    """Positions of at most ``points`` of the x, evenly spaced on the axis, with the first and last.
 
-    >>> thinned(np.arange(1.0, 10_001.0), 5)
-    array([   0,    9,   99,  999, 9999])
+    >>> thinned(np.arange(1.0, 10_001.0), 5), thinned(np.arange(1.0, 10_002.0), 5, log=False)
+    (array([   0,    9,   99,  999, 9999]), array([    0,  2500,  5000,  7500, 10000]))
     """
     if x.size <= points:
         return np.arange(x.size)
-    wanted = np.geomspace(x[0], x[-1], points)
-    right = np.searchsorted(x, wanted).clip(1, x.size - 1)
-    nearer_left = wanted / x[right - 1] <= x[right] / wanted
+    place = np.log(x) if log else x
+    wanted = np.linspace(place[0], place[-1], points)
+    right = np.searchsorted(place, wanted).clip(1, x.size - 1)
+    nearer_left = wanted - place[right - 1] <= place[right] - wanted
     return np.unique(np.where(nearer_left, right - 1, right))
 
 
 def _spread(curve: Curve) -> Array:
     return np.zeros_like(curve.y) if curve.spread is None else curve.spread
-
-
-def _panel_size(columns: int) -> tuple[int, int]:
-    return {1: (520, 320), 2: (300, 190), 3: (210, 140)}.get(columns, (160, 105))
 
 
 def _rounded(value: float) -> float:
@@ -207,60 +188,42 @@ def _rounded(value: float) -> float:
 def _rows(figure: CurvesFigure, panel: Panel) -> list[Row]:
     """A panel's rows: what has no place on a log axis is at its edge, or left out."""
     low, high = figure.y_range if figure.log else (-math.inf, math.inf)
-
-    def points(kind: str, curve: Curve, values: Array, run: int = 0) -> list[Row]:
-        rows: list[Row] = []
-        label = curve.style.label
-        for i in figure.shown(curve):
-            if not math.isfinite(values[i]):
-                continue
-            y = _rounded(max(values[i], low))
-            row: Row = {"k": kind, "p": panel.title, "c": label, "x": _rounded(curve.x[i]), "y": y}
-            if kind == "run":
-                row["r"] = f"{label} {run}"
-            if kind == "line":
-                row["t"] = short(values[i])
-                if curve.spread is not None:
-                    row["t"] += f" ± {short(curve.spread[i])}"
-                if curve.spread is not None and not figure.has_runs:
-                    row["l"] = _rounded(max(values[i] - curve.spread[i], low))
-                    row["h"] = _rounded(min(max(values[i] + curve.spread[i], low), high))
-            rows.append(row)
-        return rows
-
-    rows: list[Row] = [{"k": "title", "p": panel.title}]
+    rows: list[Row] = []
     # Curves without a spread are drawn first: they are the background.
     for curve in sorted(panel.curves, key=lambda curve: curve.spread is not None):
-        rows += points("line", curve, curve.y)
-        if figure.has_runs and curve.runs is not None:
-            for r, values in enumerate(curve.runs):
-                rows += points("run", curve, values, r)
-        rows += _marks(panel, curve)
-    if figure.guide is not None:
-        rows += [row for row in points("guide", figure.guide, figure.guide.y) if row["y"] <= high]
+        label = curve.style.label
+        runs = curve.runs if figure.has_runs and curve.runs is not None else ()
+        for r, values in enumerate((curve.y, *runs)):
+            for i in figure.shown(curve):
+                if not math.isfinite(values[i]):
+                    continue
+                y = _rounded(max(values[i], low))
+                row: Row = {"p": panel.title, "c": label, "x": _rounded(curve.x[i]), "y": y}
+                if r:
+                    rows.append({"k": "run", "r": f"{label} {r - 1}", **row})
+                    continue
+                text, spread = short(values[i]), _spread(curve)[i]
+                if curve.spread is not None:
+                    text += f" ± {short(spread)}"
+                if curve.spread is not None and not figure.has_runs:
+                    row["l"] = _rounded(max(values[i] - spread, low))
+                    row["h"] = _rounded(min(max(values[i] + spread, low), high))
+                rows.append({"k": "line", "t": text, **row})
+        known, last = np.flatnonzero(np.isfinite(curve.y)).tolist(), curve.y.size - 1
+        diverged = sorted({min(mark, last) for mark in curve.marks} & set(known))
+        for i in diverged or known[:1]:  # of no size where there is none: an axis needs a value
+            row = {"k": "mark", "p": panel.title, "c": label, "s": 90 if diverged else 0}
+            rows.append({**row, "x": _rounded(curve.x[i]), "y": _rounded(max(curve.y[i], low))})
     return rows
-
-
-def _marks(panel: Panel, curve: Curve) -> list[Row]:
-    """Where runs diverged; a curve without any has one of no size: its axis needs a value."""
-    known = np.flatnonzero(~np.isnan(curve.y)).tolist()
-    diverged = sorted({min(i, curve.y.size - 1) for i in curve.marks} & set(known))
-    size = 90 if diverged else 0
-    return [
-        {"k": "mark", "p": panel.title, "c": curve.style.label, "s": size}
-        | {"x": _rounded(curve.x[i]), "y": _rounded(curve.y[i])}
-        for i in diverged or known[:1]
-    ]
 
 
 def _encodings(figure: CurvesFigure) -> dict[str, Any]:
     """The encodings that all layers share."""
-    alt = altair()
+    alt = library()
     small = len(figure.panels) > 1
     known = [curve.x for curve in figure.curves if curve.x.size]
     low, high = float(min(x[0] for x in known)), float(max(x[-1] for x in known))
-    sizes = {"labelFontSize": 10 if figure.columns > 2 else 12}
-    sizes |= {"titleFontSize": 11 if figure.columns > 2 else 13}
+    sizes = {"labelFontSize": 10, "titleFontSize": 11} if figure.columns > 2 else {}
     titles = (figure.x_title, None if small else figure.y_title)
     if figure.log:
         ranges = ((low, high), figure.y_range)
@@ -274,52 +237,44 @@ def _encodings(figure: CurvesFigure) -> dict[str, Any]:
             alt.Axis(title=title, tickCount=count, labelExpr=SHORT, **sizes)
             for title, count in zip(titles, counts)
         ]
+    labels = [style.label for style in figure.styles]
+    legend = alt.Legend(title=None, values=labels, symbolOpacity=1)
+    colours = alt.Scale(domain=labels, range=[style.colour for style in figure.styles])
+    dashes = [list(style.dash) or [1, 0] for style in figure.styles]
     return {
         "x": alt.X("x:Q", scale=scales[0], axis=axes[0]),
         "y": alt.Y("y:Q", scale=scales[1], axis=axes[1]),
-        **strokes(figure.styles, "c", symbolOpacity=1),
+        "color": alt.Color("c:N", scale=colours, legend=legend),
+        "strokeDash": alt.StrokeDash(
+            "c:N", scale=alt.Scale(domain=labels, range=dashes), legend=legend
+        ),
     }
 
 
-def _kind(kind: str) -> Any:
-    return altair().Chart().transform_filter(f"datum.k === '{kind}'")
-
-
-def _layers(figure: CurvesFigure, scales: dict[str, Any]) -> list[Any]:
-    alt, layers = altair(), []
+def _layers(figure: CurvesFigure, *, interactive: bool) -> list[Any]:
+    """Runs or bands, means, marks; and points that are not seen, with their values written out."""
+    alt, encodings = library(), _encodings(figure)
     small = len(figure.panels) > 1
-    place = {name: scales[name] for name in ("x", "y")}
+    solid = {name: encodings[name] for name in ("x", "y", "color")}
+
+    def rows(kind: str) -> Any:
+        return alt.Chart().transform_filter(f"datum.k === '{kind}'")
+
     if figure.has_runs:
-        run = _kind("run").mark_line(strokeWidth=0.8, opacity=0.45)
-        layers.append(run.encode(**place, color=scales["color"], detail="r:N"))
+        thin = rows("run").mark_line(strokeWidth=0.8, opacity=0.45)
+        layers = [thin.encode(**solid, detail="r:N")]
     else:
-        band = _kind("line").mark_area(opacity=0.18, strokeWidth=0)
         ends = {"y": alt.Y("l:Q", title=None if small else figure.y_title), "y2": alt.Y2("h:Q")}
-        layers.append(band.encode(x=scales["x"], color=scales["color"], **ends))
-    if figure.guide is not None:
-        thin = _kind("guide").mark_line(color=MUTED, strokeWidth=1, strokeDash=[1, 3])
-        layers.append(thin.encode(**place))
-        name = _kind("guide").transform_window(n="row_number()").transform_filter("datum.n == 3")
-        label = {"color": MUTED, "align": "left", "dx": 6, "dy": -6, "fontSize": 12}
-        layers.append(name.mark_text(text=figure.guide.style.label, **label).encode(**place))
-    layers.append(_kind("line").mark_line(strokeWidth=1.6 if small else 2).encode(**scales))
+        band = rows("line").mark_area(opacity=0.18, strokeWidth=0)
+        layers = [band.encode(**{**solid, **ends})]
+    layers.append(rows("line").mark_line(strokeWidth=1.6 if small else 2).encode(**encodings))
     if any(curve.marks for curve in figure.curves):
         cross = {"shape": "cross", "angle": 45, "filled": True, "opacity": 1, "strokeWidth": 0}
         size = alt.Size("s:Q", scale=None, legend=None)
-        mark = _kind("mark").mark_point(**cross)
-        layers.append(mark.encode(**place, color=scales["color"], size=size))
-    if small:  # a header would move with the labels of the axis beneath it
-        title = _kind("title").mark_text(align="left", baseline="bottom", fontSize=13, color=INK)
-        layers.append(title.encode(x=alt.value(0), y=alt.value(-6), text="p:N"))
+        layers.append(rows("mark").mark_point(**cross).encode(**solid, size=size))
+    if interactive:
+        columns = {"p:N": "panel", "c:N": "curve", "x:Q": figure.x_title, "t:N": figure.y_title}
+        tooltip = [alt.Tooltip(column, title=title) for column, title in columns.items()]
+        points = rows("line").mark_point(filled=True, size=120, opacity=0)
+        layers.append(points.encode(**solid, tooltip=tooltip if small else tooltip[1:]))
     return layers
-
-
-def _hover(figure: CurvesFigure, scales: dict[str, Any]) -> Any:
-    """Points that are not seen, with their values written out."""
-    alt = altair()
-    columns = {"p:N": "panel", "c:N": "curve", "x:Q": figure.x_title, "t:N": figure.y_title}
-    if len(figure.panels) == 1:
-        del columns["p:N"]
-    tooltip = [alt.Tooltip(column, title=title) for column, title in columns.items()]
-    points = _kind("line").mark_point(filled=True, size=120, opacity=0)
-    return points.encode(x=scales["x"], y=scales["y"], color=scales["color"], tooltip=tooltip)

@@ -11,15 +11,14 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
-from importlib import resources
+from functools import cached_property
+from importlib import import_module, resources
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from momentum_rl.errors import MissingExtra, UserError
 from momentum_rl.plumbing.files import write_aside
-from momentum_rl.report.style import Style
 
 FORMATS = ("pdf", "png", "svg")
 """What figures are written as, unless others are asked for."""
@@ -104,7 +103,7 @@ class Picture:
     def svg(self) -> str:
         """The print version without title and background, as SVG text to put into a page."""
         plain = {k: v for k, v in self._print.items() if k not in ("title", "background")}
-        return str(_converter().vegalite_to_svg(plain))
+        return str(library("vl_convert").vegalite_to_svg(plain))
 
     def save(
         self, directory: Path, formats: Sequence[str] = FORMATS, *, scale: float = 3
@@ -116,7 +115,7 @@ class Picture:
         check_formats(formats)
         if not formats:
             return []
-        convert = _converter()
+        convert = library("vl_convert")
         svg = convert.vegalite_to_svg(self._print)
         directory.mkdir(parents=True, exist_ok=True)
         paths = [directory / f"{self._figure.name}.{form}" for form in formats]
@@ -156,49 +155,29 @@ def check_drawing() -> None:
         raise MissingExtra("report", "report")
 
 
-def altair() -> Any:
-    """Altair, or the one line that says how to get it."""
+def library(name: str = "altair") -> Any:
+    """Altair, or another library of the extra; or the one line that says how to get it."""
     try:
-        import altair
+        return import_module(name)
     except ImportError as error:
         raise MissingExtra("report", "report") from error
-    return altair
-
-
-def _converter() -> Any:
-    try:
-        import vl_convert
-    except ImportError as error:
-        raise MissingExtra("report", "report") from error
-    return vl_convert
 
 
 def page_libraries() -> str:
     """Vega, Vega-Lite and Vega-Embed as one script without any address to load from."""
-    return str(_converter().javascript_bundle())
-
-
-def strokes(styles: Sequence[Style], column: str, **legend: Any) -> dict[str, Any]:
-    """The encodings of a column of curves' names by their colours and dashes."""
-    alt = altair()
-    names = [style.label for style in styles]
-    shown = alt.Legend(title=None, values=names, **legend)
-    colours = alt.Scale(domain=names, range=[style.colour for style in styles])
-    dashes = alt.Scale(domain=names, range=[list(style.dash) or [1, 0] for style in styles])
-    return {
-        "color": alt.Color(f"{column}:N", scale=colours, legend=shown),
-        "strokeDash": alt.StrokeDash(f"{column}:N", scale=dashes, legend=shown),
-    }
+    return str(library("vl_convert").javascript_bundle())
 
 
 def finished(
-    chart: Any, figure: Figure, *, legend_columns: int, interactive: bool, sized: bool = True
+    chart: Any, figure: Figure, labels: Sequence[str], *, interactive: bool, sized: bool = True
 ) -> dict[str, Any]:
-    """A chart's specification with the look that all figures share.
+    """A chart's specification with the look that all figures share, and a legend of these labels.
 
     And with their size, unless not ``sized``: panels have sizes of their own.
     """
-    alt = altair()
+    alt = library()
+    letters = [len(label) + 6 for label in labels]
+    columns = len(labels) if sum(letters) <= LEGEND_LINE else LEGEND_LINE // max(letters)
     if interactive and sized:
         size = alt.AutoSizeParams(type="fit-x", contains="padding")
         chart = chart.properties(width="container", height=HEIGHT, autosize=size)
@@ -207,16 +186,11 @@ def finished(
         chart = chart.properties(title=title, background="white")
         if sized:
             chart = chart.properties(width=WIDTH, height=HEIGHT)
-    look = {**_look(), "legend": {**_look()["legend"], "columns": legend_columns}}
+    look = json.loads(asset("figure.json"))
+    look["legend"]["columns"] = max(1, columns)
     spec: dict[str, Any] = chart.configure(**look).to_dict()
     del spec["$schema"]  # an address; the converter and the page know the language without it
     return spec
-
-
-@cache
-def _look() -> dict[str, Any]:
-    """What all figures share: Vega-Lite's configuration."""
-    return json.loads(asset("figure.json"))
 
 
 def asset(name: str) -> str:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-from momentum_rl.report.figure import WIDTH, Figure, Row, altair, finished
+from momentum_rl.report.figure import WIDTH, Figure, Row, finished, library
 from momentum_rl.report.statistics import Estimate
 from momentum_rl.report.style import INK, MUTED, Style, percent
 
@@ -45,8 +45,6 @@ class IntervalsFigure(Figure):
     """Points with intervals, panel by panel; rows in order, algorithms by colour."""
 
     panels: tuple[Statistic, ...]
-    awaited: tuple[str, ...] = ()
-    """Rows that will have entries: their places are kept."""
     value: str = "value"
     """What the shares are called where they are written down."""
     by: tuple[str, ...] = ("statistic", "algorithm")
@@ -60,7 +58,7 @@ class IntervalsFigure(Figure):
     @property
     def rows(self) -> list[str]:
         """From top to bottom."""
-        return [*dict.fromkeys(entry.row for entry in self.entries), *self.awaited]
+        return list(dict.fromkeys(entry.row for entry in self.entries))
 
     @property
     def styles(self) -> list[Style]:
@@ -88,8 +86,6 @@ class IntervalsFigure(Figure):
                 parts.append("Intervals that leave the axis are cut off.")
             if max(-low, high) > LARGEST_LINEAR:
                 parts.append("The axis is logarithmic beyond ±100 %.")
-        if self.awaited:
-            parts.append(f"Not complete yet: {', '.join(self.awaited)}.")
         if any(entry.diverged for entry in self.entries):
             parts.append("× marks where runs diverged.")
         return list(dict.fromkeys(parts))
@@ -109,7 +105,7 @@ class IntervalsFigure(Figure):
 
     def spec(self, *, interactive: bool) -> dict[str, Any]:
         """The Vega-Lite specification: for the page (fluid width, hover), or for print (title)."""
-        alt = altair()
+        alt = library()
         alone = len(self.panels) == 1
         grouped = len(self.styles) > 1 and self.rows != [style.label for style in self.styles]
         height = CLOSE_LINE * len(self.styles) + 8 if grouped else LINE
@@ -120,13 +116,13 @@ class IntervalsFigure(Figure):
             titles = [alt.TitleParams(panel.title, fontSize=13) for panel in self.panels]
             sized = [p.properties(width=PANEL_WIDTH, title=t) for p, t in zip(parts, titles)]
             chart = alt.hconcat(*sized).resolve_scale(x="independent")
-        columns = len(self.styles)
-        spec = finished(chart, self, legend_columns=columns, interactive=interactive, sized=False)
+        labels = [style.label for style in self.styles]
+        spec = finished(chart, self, labels, interactive=interactive, sized=False)
         spec["datasets"] = {f"panel{i}": self._data(panel) for i, panel in enumerate(self.panels)}
         return spec
 
     def _panel(self, panel: Statistic, grouped: bool, height: int) -> Any:
-        alt = altair()
+        alt = library()
         low, high = self.range(panel)
         names = [style.label for style in self.styles]
         if max(-low, high) <= LARGEST_LINEAR:

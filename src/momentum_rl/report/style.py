@@ -54,14 +54,6 @@ FURTHER: tuple[tuple[str, Dash], ...] = (
 )
 """Of others, in order."""
 
-PUBLISHED: tuple[tuple[str, Dash], ...] = (
-    (MUTED, (1, 2)),
-    (MUTED, (10, 3)),
-    (MUTED, (5, 2, 1, 2)),
-    (MUTED, (2, 5)),
-)
-"""Of published curves: grey, in the background."""
-
 
 def short(value: float) -> str:
     """Four significant digits.
