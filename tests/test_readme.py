@@ -11,6 +11,7 @@ import pytest
 
 import momentum_rl
 from momentum_rl.cli import main
+from paper.__main__ import main as paper
 
 ROOT = Path(__file__).parents[1]
 README, START = ROOT / "README.md", ROOT / "docs" / "start.md"
@@ -57,8 +58,11 @@ def test_the_commands_of_the_page_print_what_it_shows(page, least, tmp_path, mon
     assert len(steps(page)) >= least
     for command, expected in steps(page):
         words = shlex.split(command)
-        assert words[0] == "movi"
-        status = main(words[1:])
+        if words[0] == "movi":
+            status = main(words[1:])
+        else:
+            assert words[:3] == ["python", "-m", "paper"]
+            status = paper(words[3:])
         said = capfd.readouterr()
         assert status == 0, said.err
         printed = said.out.strip()

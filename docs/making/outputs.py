@@ -3,6 +3,7 @@
 python docs/making/outputs.py docs/start.md
 """
 
+import os
 import re
 import shlex
 import subprocess
@@ -10,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+ROOT = Path(__file__).parents[2]
 _BLOCK = re.compile(r"```console\n(.*?)```", re.S)
 _STEP = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.M)
 
@@ -22,11 +24,13 @@ def steps(page: str) -> list[tuple[str, str]]:
 def run(command: str, directory: Path) -> str:
     """What a command prints; an error if it fails."""
     words = shlex.split(command)
-    if words[0] != "movi":
-        raise ValueError(f"{command!r}, expected a command of movi")
+    programs = {"movi": ["-m", "momentum_rl"], "python": []}
+    if words[0] not in programs:
+        raise ValueError(f"{command!r}, expected a command of movi or of the paper")
     done = subprocess.run(
-        [sys.executable, "-m", "momentum_rl", *words[1:]],
+        [sys.executable, *programs[words[0]], *words[1:]],
         cwd=directory,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},  # where `python -m paper` is
         capture_output=True,
         text=True,
         timeout=300,
