@@ -3,10 +3,10 @@
 from pathlib import Path
 
 import pytest
-from momentum_rl.runs.matrix import read_sweep_file
 
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
+from momentum_rl.runs.sweep import read_sweep_file
 from momentum_rl.training.train import train
 
 CLEANRL = Path(__file__).parents[2] / "paper" / "evidence" / "12-cartpole.toml"

@@ -237,8 +237,8 @@ def _compiled_steps(
     seen, expected = environment.spaces.observation, agent.spaces.observation
     if seen.shape != expected.shape:
         raise UserError(f"observation: shape {seen.shape}, expected {expected.shape}")
-    values = _values_of(agent.networks[agent.acts_on], agent.policy, agent.acts_on)
-    act = _acting(agent.acting, values, expected.dtype)
+    name = agent.acts_on
+    act = _acting(agent.acting, agent.networks[name], agent.policy, name, expected.dtype)
     valid = np.ones(environment.num_envs, bool)
     while True:
         chunk = [next(explorations) for _ in range(AT_ONCE)]
@@ -249,26 +249,20 @@ def _compiled_steps(
 
 @shared
 def _acting(
-    policy: Callable[..., Any], values: Callable[..., Any], dtype: str
+    best: Callable[..., Any], network: Any, policy: Any, name: str, dtype: str
 ) -> Callable[..., Any]:
-    """``act(params, observations, exploration)``: ε-greedy actions, and their values."""
+    """``act(params, observations, exploration)``: ε-greedy actions, and their values.
+
+    ``best`` is the policy, compiled; the values are those of a greedy one's network, else zeros.
+    """
 
     def act(params: Any, observations: Any, exploration: Any) -> tuple[Any, Any]:
         seen = observations.astype(dtype)
-        actions = epsilon_greedy(exploration, lambda: policy(params, seen, None))
-        return actions, values(params, seen, actions)
+        actions = epsilon_greedy(exploration, lambda: best(params, seen, None))
+        if not isinstance(policy, Greedy):
+            return actions, jnp.zeros(len(seen))
+        outputs = policy.kind.read(network.apply({"params": params[name]}, seen))
+        values = policy.kind.expectation(outputs)
+        return actions, jnp.take_along_axis(values, actions[:, None], 1)[:, 0]
 
     return act
-
-
-@shared
-def _values_of(network: Any, policy: Any, name: str) -> Callable[..., Any]:
-    """``values(params, observations, actions)`` of a greedy policy's network; zeros of others."""
-
-    def values(params: Any, observations: Any, actions: Any) -> Any:
-        if not isinstance(policy, Greedy):
-            return jnp.zeros(len(observations))
-        outputs = policy.kind.read(network.apply({"params": params[name]}, observations))
-        return jnp.take_along_axis(policy.kind.expectation(outputs), actions[:, None], 1)[:, 0]
-
-    return values

@@ -100,7 +100,7 @@ def metrics_row(
     health: Mapping[str, float],
     counts: Mapping[str, int],
 ) -> dict[str, Any]:
-    """The metrics of an iteration that ended at this step; see ``Loop.row``."""
+    """The metrics of an iteration that ended at this step."""
     beta = config.beta_of
     return without_infinite(
         {
