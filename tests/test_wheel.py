@@ -40,13 +40,13 @@ def test_an_sdist_and_a_wheel_are_built_with_the_package_its_assets_and_nothing_
     assert files == [f"momentum_rl-{version}-py3-none-any.whl", f"momentum_rl-{version}.tar.gz"]
     names = zipfile.ZipFile(built / files[0]).namelist()
     assert {name.split("/")[0] for name in names} == {
-        "movi",
+        "momentum_rl",
         f"momentum_rl-{version}.dist-info",
     }
-    own = ROOT / "src" / "momentum_rl"
-    source = {f"movi/{f.relative_to(own)}" for f in own.rglob("*") if f.is_file()}
+    package = ROOT / "src" / "momentum_rl"
+    source = {f"momentum_rl/{f.relative_to(package)}" for f in package.rglob("*") if f.is_file()}
     assert {name for name in source if "__pycache__" not in name} == {
-        name for name in names if name.startswith("movi/")
+        name for name in names if name.startswith("momentum_rl/")
     }
 
 
@@ -72,7 +72,7 @@ def test_the_wheel_alone_solves_tables_and_with_agents_trains(built, python, tmp
     inside, install = with_wheel(python, tmp_path, next(built.glob("*.whl")))
     command = inside.with_name("movi")
 
-    run(command, "garnet", "--states", 30, "--seed", 1, "--out", "g.npz", cwd=tmp_path)
+    run(command, "mdp", "garnet", "--states", 30, "--seed", 1, "--out", "g.npz", cwd=tmp_path)
     assert "tolerance 1e-06 reached" in run(command, "solve", "g.npz", cwd=tmp_path)
     assert "tolerance 1e-06 reached" in run(
         command, "solve", "g.npz", "--scheme", "movi", cwd=tmp_path

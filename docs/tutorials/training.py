@@ -62,7 +62,7 @@ command = (
     f"movi train dqn --env MinAtar/Breakout --preset minatar --seed 0 --out stopped {STEPS} "
     "--final-episodes 20 --checkpoint-every 2000"
 )
-words = [sys.executable, "-m", *shlex.split(command)]
+words = [sys.executable, "-m", "momentum_rl", *shlex.split(command)[1:]]
 process = subprocess.Popen(words, cwd=runs, stderr=subprocess.PIPE, text=True)
 metrics = runs / "stopped" / "metrics.jsonl"
 while process.poll() is None and not (metrics.exists() and metrics.read_text().count("\n") >= 3):

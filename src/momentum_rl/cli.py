@@ -38,7 +38,8 @@ def command(name: str, commands: Mapping[str, str] = COMMANDS) -> Any:
 def overview(commands: Mapping[str, str] = COMMANDS, program: str = "movi") -> str:
     """What `movi --help` prints: every command with its first line."""
     width = max(map(len, commands))
-    lines = ["", "Momentum in Reinforcement Learning: MoVI and Momentum-DQN.", ""]
+    title = "Momentum in Reinforcement Learning: MoVI and Momentum-DQN."
+    lines = [f"usage: {program} COMMAND …", "", title, ""]
     for name in commands:
         first_line = command(name, commands).__doc__.splitlines()[0]
         lines.append(f"  {program} {name:{width}}  {first_line}")
