@@ -114,7 +114,7 @@ def test_an_evaluation_is_that_of_a_sparse_system_whatever_the_order():
 @pytest.mark.parametrize("size", [6, 300])
 def test_states_that_lead_to_their_neighbours_are_eliminated_as_a_band(size, monkeypatch):
     """Against a dense system; a stock changes by at most 4 down and 4 up."""
-    monkeypatch.setattr("scipy.sparse.linalg.bicgstab", None)  # nothing else can have found it
+    monkeypatch.setattr("scipy.sparse.linalg.spilu", None)  # nothing else can have found it
     mdp = Inventory(size=size, discount=0.999).mdp()
     policy = mdp.greedy(np.random.default_rng(0).random(len(mdp.rewards)))
     found = linear.evaluate(mdp, policy, np.zeros(size + 1), 1e-9)
@@ -126,16 +126,16 @@ def test_states_that_lead_to_their_neighbours_are_eliminated_as_a_band(size, mon
 
 def test_a_band_is_known_by_what_is_likely_and_is_worth_its_work():
     line, policy = Inventory(size=300, discount=0.9).mdp(), np.zeros(301, int)
-    assert linear.band(line, policy) == (4, 0)
+    assert linear.narrow(line, policy)
     successors, probabilities = line.successors.copy(), line.probabilities.copy()
     far = np.concatenate([successors, np.full((len(successors), 1), 300)], -1)
     none = np.concatenate([probabilities, np.zeros((len(successors), 1))], -1)
     layout = {"offsets": line.offsets, "choices": line.choices}
-    assert linear.band(FiniteMDP(far, none, line.rewards, 0.9, **layout), policy) == (4, 0)
-    assert linear.band(garnet(300, 4, 4), policy[:300]) is None
+    assert linear.narrow(FiniteMDP(far, none, line.rewards, 0.9, **layout), policy)
+    assert not linear.narrow(garnet(300, 4, 4), policy[:300])
     successors[line.index(policy)[150], 0] = 300  # one state that leads to the other end
     wide = FiniteMDP(successors, probabilities, line.rewards, 0.9, **layout)
-    assert linear.band(wide, policy) is None
+    assert not linear.narrow(wide, policy)
 
 
 def test_an_inventory_close_to_one_takes_few_evaluations_and_is_quantecons():

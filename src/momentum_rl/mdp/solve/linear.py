@@ -1,18 +1,14 @@
-"""v_π where sweeps are slow: linear systems I − γ P_π, eliminated or by a Krylov method.
+"""v_π where sweeps are slow: linear systems I − γ P_π.
 
-A sweep spreads values by one step, so that sweeps take forever where mixing is slow. There are
-three ways to solve the system at once:
-
-    banded     where states lead to states with numbers close to their own (inventories, queues)
-               the matrix is a band, and elimination takes as long as a few sweeps
-    factored   grids, corridors, blocks: factors in an order that keeps them sparse, unless they
-               fill in, as they do for random successors, which mix fast
-    evaluate   a Krylov method, preconditioned in the order of values: from a state, a good policy
-               mostly leads to better ones, so that, sorted by value, the matrix is nearly
-               triangular. Elimination in that order is what sweeps from the goal outwards would
-               do, and hardly fills in; an incomplete factor of it, whose size is bounded
-               beforehand, leaves BiCGSTAB one to five steps where the problem has a direction
-               (mazes). Where it has none it mixes, and needs few steps without any factor.
+A sweep spreads values by one step, so that sweeps take forever where mixing is slow. A system can
+be `factored` at once (grids, corridors, blocks), in an order that keeps the factors sparse, unless
+they fill in, as they do for random successors, which mix fast. `evaluate` is for systems of any
+size: a Krylov method, preconditioned in the order of values. From a state, a good policy mostly
+leads to better ones, so that, sorted by value, the matrix is nearly triangular. Elimination in that
+order is what sweeps from the goal outwards would do, and hardly fills in: an incomplete factor of
+it, whose size is bounded beforehand, leaves BiCGSTAB one to five steps where the problem has a
+direction (mazes). Where it has none it mixes, and needs few steps without any factor. Where states
+lead to states with numbers close to their own (inventories, queues), the factor is exact.
 """
 
 from collections.abc import Callable
@@ -139,16 +135,15 @@ def evaluate(
 
     v = np.asarray(v)
     rewards = mdp.chosen(mdp.rewards, policy) if rewards is None else rewards
-    direct = banded(mdp, policy, rewards)
-    if direct is not None:
-        return direct
-    order = np.argsort(-v if ranking is None else ranking, kind="stable")
+    band = narrow(mdp, policy)
+    ranking = -v if ranking is None else ranking
+    order = np.arange(mdp.states) if band else np.argsort(ranking, kind="stable")
     matrix = system(mdp, policy, order)
     rewards, x = rewards[order], v[order]
     residual = rewards - matrix @ x
     best, least = x, float(np.abs(residual).max())
     if least > goal:
-        factor = _preconditioner(matrix)
+        factor = _preconditioner(matrix, exact=band)
         for _ in range(_CORRECTIONS):
             # The residual's own scale: a tolerance relative to it loses no digit to v's.
             step, _ = linalg.bicgstab(
@@ -167,69 +162,40 @@ def evaluate(
     return Evaluation(result, least)
 
 
-def band(mdp: FiniteMDP, policy: np.ndarray) -> tuple[int, int] | None:
-    """How many diagonals P_π has below and above; None if they are too many to eliminate."""
+def narrow(mdp: FiniteMDP, policy: np.ndarray) -> bool:
+    """Whether states lead to states with numbers close to their own: the matrix is a band."""
     p = mdp.chosen(mdp.probabilities, policy)
     away = mdp.chosen(mdp.successors, policy) - np.arange(mdp.states)[:, None]
     away = np.where(p > 0, away, 0)
     below, above = max(-int(away.min()), 0), max(int(away.max()), 0)
-    rows, entries = 2 * below + above + 1, mdp.branching + 1
-    narrow = rows <= _BAND * entries and below * (below + above) <= _WORK * entries
-    return (below, above) if narrow else None
+    entries = mdp.branching + 1
+    return below + above <= _BAND * entries and below * (below + above) <= _WORK * entries
 
 
-def banded(mdp: FiniteMDP, policy: np.ndarray, rewards: np.ndarray) -> Evaluation | None:
-    """v_π by elimination of a band, if P_π has one; else None."""
-    from scipy.linalg import lapack
-
-    width = band(mdp, policy)
-    if width is None:
-        return None
-    below, above = width
-    states, discount = mdp.states, float(mdp.discount)
-    to, p = mdp.chosen(mdp.successors, policy), mdp.chosen(mdp.probabilities, policy)
-    numbers = np.arange(states, dtype=np.int64)[:, None]
-    away = np.where(p > 0, to - numbers, 0)
-    # LAPACK's layout by columns: entry (s, s') is in column s', row below + above + s − s'.
-    rows = 2 * below + above + 1
-    places = (numbers + away) * rows + (below + above - away)
-    matrix: np.ndarray = np.bincount(
-        places.ravel(), (-discount * p).ravel(), minlength=rows * states
-    )
-    matrix[below + above :: rows] += 1.0
-    columns = matrix.reshape(states, rows).T
-    factor, pivots, info = lapack.dgbtrf(columns, below, above, overwrite_ab=1)
-    if info != 0:  # singular in float64
-        return None
-    x = np.zeros(states)
-    for _ in range(2):  # the second removes the rounding of the first
-        residual = rewards - x + discount * (p * x[to]).sum(-1)
-        x = x + lapack.dgbtrs(factor, below, above, residual, pivots)[0]
-    residual = rewards - x + discount * (p * x[to]).sum(-1)
-    return Evaluation(x, float(np.abs(residual).max())) if np.isfinite(x).all() else None
-
-
-def _preconditioner(matrix: Any) -> Any:
-    """An incomplete factor as a preconditioner; None where the order shows no direction."""
+def _preconditioner(matrix: Any, exact: bool) -> Any:
+    """A factor: exact, or incomplete; None where the order shows no direction."""
     import scipy.sparse.linalg as linalg
 
-    columns = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    leaving = matrix.indices != columns
-    mass = -matrix.data[leaving]
-    downhill = mass[(matrix.indices > columns)[leaving]].sum()
-    if not downhill >= _DOWNHILL * mass.sum():
-        return None
+    natural = {"permc_spec": "NATURAL", "diag_pivot_thresh": 0.0}
     try:
-        factor = linalg.spilu(
-            matrix,
-            drop_tol=_DROP,
-            fill_factor=_INCOMPLETE,
-            permc_spec="NATURAL",
-            diag_pivot_thresh=0.0,
-        )
+        if exact:
+            factor = linalg.splu(matrix, **natural)
+        elif _downhill(matrix) < _DOWNHILL:
+            return None
+        else:
+            factor = linalg.spilu(matrix, drop_tol=_DROP, fill_factor=_INCOMPLETE, **natural)
     except (RuntimeError, MemoryError):  # singular in float64, or too large
         return None
     return linalg.LinearOperator(matrix.shape, factor.solve)
+
+
+def _downhill(matrix: Any) -> float:
+    """The share of the probability leaving a state that leads to those before it."""
+    columns = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    leaving = matrix.indices != columns
+    mass = -matrix.data[leaving]
+    total = mass.sum()
+    return float(mass[(matrix.indices > columns)[leaving]].sum() / total) if total > 0 else 0.0
 
 
 def distances(mdp: FiniteMDP, goals: np.ndarray) -> np.ndarray:

@@ -19,7 +19,7 @@ import numpy as np
 
 from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.solve.certificates import NEAR, Aim, bracket, rounding, sweeps_needed
-from momentum_rl.mdp.solve.linear import band, banded, distances, evaluate
+from momentum_rl.mdp.solve.linear import distances, evaluate, narrow
 
 Method = Literal["auto", "vi", "mpi", "pi", "ipi"]
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
@@ -197,12 +197,8 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
 def _by_bands(run: _Run, state: State) -> bool:
     """A few steps of policy iteration, each of which costs a few sweeps; False if that won't do."""
     for _ in range(_BANDS):
-        policy = _actions(run.mdp, state)
-        direct = banded(run.mdp, policy, run.mdp.chosen(run.mdp.rewards, policy))
-        if direct is None:
-            return False
         run.evaluations += 1
-        state = run.to(direct.v, 0)
+        state = run.to(evaluate(run.mdp, _actions(run.mdp, state), state.v, 0.0).v, 0)
         if run.ended(state):
             return True
     return False
@@ -227,7 +223,7 @@ def _auto(run: _Run) -> Found:
     first = run.to(np.zeros(mdp.states), _LOOKS, _PARTIAL)
     if run.ended(first):
         return run.best_found("mpi", f"done in {first.improvements} improvements")
-    if band(mdp, _actions(mdp, first)) and (_by_bands(run, first) or _inexact(run, first)):
+    if narrow(mdp, _actions(mdp, first)) and (_by_bands(run, first) or _inexact(run, first)):
         return run.best_found("ipi", "states lead to states close by")
     many = _LOOKS
     while True:
