@@ -68,33 +68,3 @@ def improvements(
     shift, bound, floor = optimal_bracket(mdp, v, q)
     q = q + shift
     return v, q, greedy_index(mdp, q, v.shape[0]), bound, floor, n
-
-
-@table_jit
-def policy_sweeps(
-    mdp: DeviceMDP, policy: Array, x: Array, w: Array, wanted: Aim, most: int
-) -> tuple[Array, Array, Array, Array]:
-    """Sweeps of the states' values w [S] under π, until the goal or for ``most`` of them.
-
-    The last w, and what it proves: z, its bound and its floor.
-    """
-    rewards, successors, probabilities = (
-        chosen(mdp, y, policy) for y in (x, mdp.successors, mdp.probabilities)
-    )
-    discount, size = mdp.discount[0, 0], reward_size(mdp._replace(rewards=x))
-
-    def carried(w: Array, n: Real) -> Any:
-        step = expected(successors[:, None], probabilities[:, None], w)[:, 0]
-        swept = rewards + discount * step
-        return w, swept, bracket(w, swept - w, size, discount, rounding(mdp), jnp), n
-
-    def unfinished(carry: Any) -> Array:
-        _, _, near, n = carry
-        return (near.bound > wanted.goal(near.floor, jnp)) & (n < most)
-
-    def sweep(carry: Any) -> Any:
-        return carried(carry[1], carry[3] + 1)
-
-    w, _, near, _ = jax.lax.while_loop(unfinished, sweep, carried(w, 0))
-    z = x + discount * expected(mdp.successors, mdp.probabilities, w)
-    return w, z + near.shift, near.bound, near.floor

@@ -10,30 +10,20 @@ it, or it is *said* that it is not: :func:`optimum` by ``converged``, the others
 arrays, by :class:`momentum_rl.errors.ToleranceMissed`.
 """
 
-import itertools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from momentum_rl.errors import ToleranceMissed, UserError, door
 from momentum_rl.mdp.checks import check_shape, floats, numbers, require_single
-from momentum_rl.mdp.model import FiniteMDP
-from momentum_rl.mdp.solve.certificates import (
-    NEAR,
-    Aim,
-    aim,
-    bracket,
-    require,
-    rounding,
-    sweeps_needed,
-)
-from momentum_rl.mdp.solve.linear import evaluate, solver
+from momentum_rl.mdp.model import FiniteMDP, unchecked
+from momentum_rl.mdp.solve.certificates import Aim, aim, bracket, require, rounding
+from momentum_rl.mdp.solve.linear import solver
 from momentum_rl.mdp.solve.methods import DIRECT, Method, actions_of, optimal
 
 _SYSTEMS = 1 << 17  # entries of the linear systems that are solved in one call
-_SWEEPS = 1_000  # sweeps of one policy before a problem counts as slowly mixing
-_PATIENCE = 1_000_000  # sweeps in total: γ = 0.9999 takes at most 400,000
-_LOOKS = 20  # sweeps of an occupancy between two looks at what is proven
+_PATIENCE = 1_000_000  # sweeps of an occupancy: γ = 0.9999 takes at most 400,000
+_LOOKS = 20  # of them between two looks at what is proven
 
 
 class Optimum(NamedTuple):
@@ -121,10 +111,8 @@ def bounded_policy_value(
 
     ``guess`` [S] is where sweeps start from: of a policy that is nearly optimal, nearly v*.
     """
-    policy, wanted = checked_policies(mdp, policy, 1), aim(tolerance, 0.0)
-    if mdp.states > DIRECT:
-        return _large_resolvent(mdp, policy, mdp.rewards, wanted, guess)[:2]
-    q, bound, _ = _resolvents(mdp, policy[None], mdp.rewards[None], wanted)
+    policies, wanted = checked_policies(mdp, policy, 1)[None], aim(tolerance, 0.0)
+    q, bound, _ = _resolvents(mdp, policies, mdp.rewards[None], wanted, guess)
     return q[0], float(bound[0])
 
 
@@ -146,7 +134,11 @@ def resolvent(
 
 
 def _resolvents(
-    mdp: FiniteMDP, policies: np.ndarray, x: np.ndarray, wanted: Aim
+    mdp: FiniteMDP,
+    policies: np.ndarray,
+    x: np.ndarray,
+    wanted: Aim,
+    guess: np.ndarray | None = None,
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """z = x + γ P_π z with bounds [N] and floors [N].
 
@@ -154,9 +146,15 @@ def _resolvents(
     own product, or BLAS would round a policy's z by how many there are.
     """
     z, bound, floor = np.empty(x.shape), np.empty(len(x)), np.empty(len(x))
+    size = np.where(np.isneginf(x), 0.0, np.abs(x)).max(tuple(range(1, x.ndim)))
+    discount, unit = float(mdp.discount), rounding(mdp)
     if mdp.states > DIRECT:
-        for i in range(len(x)):
-            z[i], bound[i], floor[i] = _large_resolvent(mdp, policies[i], x[i], wanted)
+        for i, policy in enumerate(policies):
+            w = _large_system(mdp, policy, x[i], wanted, guess)
+            backed_up = x[i] + discount * (mdp.probabilities * w[mdp.successors]).sum(-1)
+            d = mdp.chosen(backed_up, policy) - w
+            shift, bound[i], floor[i] = bracket(w, d, size[i], discount, unit)
+            z[i] = backed_up + shift
         return z, bound, floor
     kernel, identity = mdp.discount * mdp.dense(), np.eye(mdp.states)
     rows, place = kernel.reshape(-1, mdp.states), mdp.index(policies)
@@ -170,39 +168,18 @@ def _resolvents(
         w = np.linalg.solve(identity - rows[place[some]], earned[..., None])[..., 0]
         backed_up = flat + (rows @ w[..., None])[..., 0]  # one product per policy
         d = np.take_along_axis(backed_up, place[some], 1) - w
-        size = np.where(np.isneginf(flat), 0.0, np.abs(flat)).max(1)
-        shift, bound[some], floor[some] = bracket(w, d, size, float(mdp.discount), rounding(mdp))
+        shift, bound[some], floor[some] = bracket(w, d, size[some], discount, unit)
         z[some] = (backed_up + shift[:, None]).reshape(x[some].shape)
     return z, bound, floor
 
 
-def _large_resolvent(
-    mdp: FiniteMDP, policy: np.ndarray, x: np.ndarray, wanted: Aim, guess: np.ndarray | None = None
-) -> tuple[np.ndarray, float, float]:
-    """Sweeps; a linear system where they are slow; the best of what was found, as for q*."""
-    import jax
-
-    from momentum_rl.mdp.operators import pairwise
-    from momentum_rl.mdp.solve.compiled import policy_sweeps
-
-    w: Any = np.zeros(mdp.states) if guess is None else guess
-    most, index, best = float(_PATIENCE), mdp.index(policy), (w, np.inf, 0.0)
-    for count in itertools.count(1):
-        with jax.enable_x64(True):  # on a CPU, putting the model there copies nothing
-            w, z, *proven = policy_sweeps(pairwise(mdp), index, x, w, wanted, _SWEEPS)
-        bound, floor = map(float, proven)
-        was_near, goal = best[1] <= NEAR * floor, float(wanted.goal(floor, np))
-        at_most = 4 * sweeps_needed(bound, goal, float(mdp.discount))
-        most = min(most, count * _SWEEPS + at_most)
-        if bound < best[1]:
-            best = z, bound, floor
-        if best[1] <= goal or was_near or count * _SWEEPS >= most:
-            break
-        if count == 1:
-            earned, solve = mdp.chosen(x, policy), solver(mdp, policy)
-            least = (1 - float(mdp.discount)) * goal / 8
-            w = evaluate(mdp, policy, w, least, earned).v if solve is None else solve(earned)
-    return np.asarray(best[0]), best[1], best[2]
+def _large_system(
+    mdp: FiniteMDP, policy: np.ndarray, x: np.ndarray, wanted: Aim, guess: np.ndarray | None
+) -> np.ndarray:
+    """w = x(·, π) + γ P_π w: the optimum of the MDP that has π's actions alone."""
+    rows = (mdp.chosen(y, policy)[:, None] for y in (mdp.successors, mdp.probabilities, x))
+    chain = unchecked(*rows, mdp.discount, missed=mdp.missed)
+    return np.asarray(optimal(chain, wanted, start=guess).state.v)
 
 
 def checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.ndarray:

@@ -139,8 +139,8 @@ def evaluate(
     ranking = -v if ranking is None else ranking
     order = np.arange(mdp.states) if band else np.argsort(ranking, kind="stable")
     matrix = system(mdp, policy, order)
-    rewards, x = rewards[order], v[order]
-    residual = rewards - matrix @ x
+    ordered, x = rewards[order], v[order]
+    residual = ordered - matrix @ x
     best, least = x, float(np.abs(residual).max())
     if least > goal:
         factor = _preconditioner(matrix, exact=band)
@@ -150,7 +150,7 @@ def evaluate(
                 matrix, residual, rtol=1e-8, atol=0.1 * goal, maxiter=_STEPS, M=factor
             )
             x = x + step
-            residual = rewards - matrix @ x
+            residual = ordered - matrix @ x
             now = float(np.abs(residual).max())
             if not now < 0.5 * least:
                 break
@@ -159,6 +159,9 @@ def evaluate(
                 break
     result = np.empty(mdp.states)
     result[order] = best
+    if least > goal and (solve := solver(mdp, policy)):
+        result = solve(rewards)
+        least = float(np.abs(rewards - system(mdp, policy) @ result).max())
     return Evaluation(result, least)
 
 
@@ -168,15 +171,15 @@ def narrow(mdp: FiniteMDP, policy: np.ndarray) -> bool:
     away = mdp.chosen(mdp.successors, policy) - np.arange(mdp.states)[:, None]
     away = np.where(p > 0, away, 0)
     below, above = max(-int(away.min()), 0), max(int(away.max()), 0)
-    entries = mdp.branching + 1
-    return below + above <= _BAND * entries and below * (below + above) <= _WORK * entries
+    rows, entries = 2 * below + above + 1, mdp.branching + 1
+    return rows <= _BAND * entries and below * (below + above) <= _WORK * entries
 
 
 def _preconditioner(matrix: Any, exact: bool) -> Any:
     """A factor: exact, or incomplete; None where the order shows no direction."""
     import scipy.sparse.linalg as linalg
 
-    natural = {"permc_spec": "NATURAL", "diag_pivot_thresh": 0.0}
+    natural: dict[str, Any] = {"permc_spec": "NATURAL", "diag_pivot_thresh": 0.0}
     try:
         if exact:
             factor = linalg.splu(matrix, **natural)

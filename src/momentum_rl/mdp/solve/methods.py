@@ -70,9 +70,11 @@ class Found(NamedTuple):
 Sweep = Callable[[Any, Aim, int, int], State]  # v, the aim, how many improvements, partial sweeps
 
 
-def optimal(mdp: FiniteMDP, wanted: Aim, method: Method = "auto") -> Found:
-    """q* of one MDP by a method."""
-    run = _Run(mdp, wanted)
+def optimal(
+    mdp: FiniteMDP, wanted: Aim, method: Method = "auto", start: np.ndarray | None = None
+) -> Found:
+    """q* of one MDP by a method; sweeps begin at ``start`` [S], or at 0."""
+    run = _Run(mdp, wanted, start)
     if method == "auto":
         return _auto(run)
     steps: dict[str, Callable[[_Run], Any]] = {
@@ -88,8 +90,9 @@ def optimal(mdp: FiniteMDP, wanted: Aim, method: Method = "auto") -> Found:
 class _Run:
     """What the methods share: the sweeps, the best state, counters, and when to end."""
 
-    def __init__(self, mdp: FiniteMDP, wanted: Aim) -> None:
+    def __init__(self, mdp: FiniteMDP, wanted: Aim, start: np.ndarray | None = None) -> None:
         self.mdp, self.wanted = mdp, wanted
+        self.start = np.zeros(mdp.states) if start is None else start
         self.sweep = sweeper(mdp)
         self.best: State | None = None
         self.was_near = False
@@ -125,7 +128,7 @@ class _Run:
 
 def _value_iteration(run: _Run, partial: int = 0, v: Any = None, many: int = _LOOKS) -> None:
     """Until the goal; looks at the bound after ``many`` improvements, then after ever more."""
-    state = run.to(np.zeros(run.mdp.states) if v is None else v, many, partial)
+    state = run.to(run.start if v is None else v, many, partial)
     while not run.ended(state):
         many = min(2 * many, 1_000)
         state = run.to(state.v, many, partial)
@@ -166,7 +169,7 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
     """
     mdp, discount = run.mdp, float(run.mdp.discount)
     if state is None:
-        state = run.to(np.zeros(mdp.states), _LOOKS, _PARTIAL)
+        state = run.to(run.start, _LOOKS, _PARTIAL)
     v = np.asarray(state.v)
     if run.ended(state):
         return True
@@ -220,7 +223,7 @@ def _auto(run: _Run) -> Found:
     if mdp.states <= min(HOWARD, DIRECT):
         _howard(run)
         return run.best_found("pi", f"{mdp.states} states")
-    first = run.to(np.zeros(mdp.states), _LOOKS, _PARTIAL)
+    first = run.to(run.start, _LOOKS, _PARTIAL)
     if run.ended(first):
         return run.best_found("mpi", f"done in {first.improvements} improvements")
     if narrow(mdp, _actions(mdp, first)) and (_by_bands(run, first) or _inexact(run, first)):
