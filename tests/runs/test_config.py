@@ -83,7 +83,7 @@ def test_any_config_survives_its_json(steps, kappa, rate, hidden, shared):
     [
         ({"steps": 0}, "steps: 0, expected an integer from 1"),
         ({"steps": 2**31}, "steps: 2147483648"),
-        ({"gamma": 1.0}, r"gamma: 1, expected a number in \[0, 1\)"),
+        ({"gamma": 1.0}, r"gamma: 1.0, expected a number in \[0, 1\)"),
         ({"gamma": float("nan")}, "gamma: nan"),
         ({"options": {"beta": 1.0}}, "beta: 1.0"),
         ({"epsilon_final": -0.1}, "epsilon_final: -0.1"),

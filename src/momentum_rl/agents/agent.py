@@ -85,14 +85,14 @@ class Agent:
 
     def __repr__(self) -> str:
         weights = sum(np.size(leaf) for leaf in jax.tree.leaves(self.params))
-        said = [str(self.about[key]) for key in ("algorithm", "env") if key in self.about]
+        parts = [str(self.about[key]) for key in ("algorithm", "env") if key in self.about]
         step = self.about.get("step")
-        said += [f"step {step:,}"] if isinstance(step, int) else []
+        parts += [f"step {step:,}"] if isinstance(step, int) else []
         evaluation = self.about.get("evaluation")
         mean = evaluation.get("mean") if isinstance(evaluation, dict) else None
-        said += [f"evaluated at {mean:.6g}"] if isinstance(mean, int | float) else []
+        parts += [f"evaluated at {mean:.6g}"] if isinstance(mean, int | float) else []
         networks = f"networks {', '.join(sorted(self.params))} with {weights:,} weights"
-        return f"Agent({', '.join([*said, networks])}; acts by {self.acts_on})"
+        return f"Agent({', '.join([*parts, networks])}; acts by {self.acts_on})"
 
     def values(self, observation: Any, name: str | None = None) -> np.ndarray:
         """The expected action values [A] of one observation, or [n, A] of n of them."""
@@ -230,7 +230,7 @@ def load(
         raise UserError(f"{file}: trained with a network of your own: load(FILE, network=…)")
     method = None if header.named is None else _method(file, header.named, algorithm, trust)
     try:
-        kinds = {name: from_json(own, f"kinds: {name}") for name, own in header.kinds.items()}
+        kinds = {name: from_json(data, f"kinds: {name}") for name, data in header.kinds.items()}
         if network is None:
             assert spec is not None
             if method is not None:
@@ -338,11 +338,11 @@ def _check_parameters(
     file: Path, networks: Mapping[str, Any], params: Mapping[str, Any], inputs: Inputs
 ) -> None:
     if set(networks) != set(params):
-        found, wanted = (", ".join(sorted(names)) for names in (params, networks))
-        raise UserError(f"{file}: parameters of {found}, expected those of {wanted}")
+        read, wanted = (", ".join(sorted(names)) for names in (params, networks))
+        raise UserError(f"{file}: parameters of {read}, expected those of {wanted}")
     for name, tree in params.items():
         expected = jax.eval_shape(networks[name].init, jax.random.key(0), *inputs[name])["params"]
-        forms = [jax.tree.map(lambda x: (x.shape, x.dtype), own) for own in (tree, expected)]
+        forms = [jax.tree.map(lambda x: (x.shape, x.dtype), of) for of in (tree, expected)]
         if forms[0] != forms[1]:
             raise UserError(f"{file}: the parameters of {name!r} do not fit its network")
         if not all(np.isfinite(array).all() for array in jax.tree.leaves(tree)):

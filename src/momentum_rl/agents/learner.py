@@ -49,8 +49,8 @@ def method_of(options: Options, loss: Loss, reward_clip: float | None) -> Method
     if isinstance(options, SAC):
         return soft_actor_critic(options, loss, reward_clip)
     if hasattr(options, "method"):
-        own: Method = options.method(loss, reward_clip)
-        return own
+        method: Method = options.method(loss, reward_clip)
+        return method
     return regression(
         options.algorithm(),
         loss=loss,
@@ -153,12 +153,12 @@ def _init(parts: _Parts, key: Array) -> LearnerState:
     lagged, states = {}, {}
     networks = parts.method.networks
     inputs = inputs_of(parts.method.inputs, networks, parts.spaces)
-    for (name, following), own in zip(networks.items(), jax.random.split(key, len(networks))):
-        outputs, variables = parts.modules[name].init_with_output(own, *inputs[name])
+    for (name, following), own_key in zip(networks.items(), jax.random.split(key, len(networks))):
+        outputs, variables = parts.modules[name].init_with_output(own_key, *inputs[name])
         if parts.method.gives_values:
-            kind, found = parts.method.kinds.get(name, NUMBER), getattr(outputs, "shape", None)
-            if found != (expected := (1, parts.spaces.numbered, *kind.shape)):
-                raise UserError(f"network: {name} gives {found} for one state, expected {expected}")
+            kind, shape = parts.method.kinds.get(name, NUMBER), getattr(outputs, "shape", None)
+            if shape != (expected := (1, parts.spaces.numbered, *kind.shape)):
+                raise UserError(f"network: {name} gives {shape} for one state, expected {expected}")
         if set(variables) != {"params"}:
             raise UserError(f"network: has variables {sorted(variables)}, expected parameters only")
         first = parts.method.starts_as.get(name)
@@ -217,20 +217,20 @@ def _move(
     for name, optimiser in parts.optimisers.items():
         change, state = optimiser.update(gradients[name], states[name], online[name])
         moved[name] = optax.apply_updates(online[name], change), state
-    return {name: own[0] for name, own in moved.items()}, {n: own[1] for n, own in moved.items()}
+    return {name: new[0] for name, new in moved.items()}, {n: new[1] for n, new in moved.items()}
 
 
 def _replace_nonfinite(online: dict[str, Params], lagged: dict[str, Params]) -> dict[str, Params]:
     """What is not finite, replaced by the newest lagged copy (by 0 where there is none)."""
 
-    def mended(name: str, own: Params) -> Params:
+    def finite(name: str, params: Params) -> Params:
         if name not in lagged:
-            return jax.tree.map(lambda new: jnp.where(jnp.isfinite(new), new, 0), own)
+            return jax.tree.map(lambda new: jnp.where(jnp.isfinite(new), new, 0), params)
         return jax.tree.map(
-            lambda new, old: jnp.where(jnp.isfinite(new), new, old[0]), own, lagged[name]
+            lambda new, old: jnp.where(jnp.isfinite(new), new, old[0]), params, lagged[name]
         )
 
-    return {name: mended(name, own) for name, own in online.items()}
+    return {name: finite(name, params) for name, params in online.items()}
 
 
 def _context(parts: _Parts, step: Array, key: Array | None) -> Context:
@@ -294,11 +294,11 @@ def _polyak_updated(
 def _sync(parts: _Parts, state: LearnerState) -> LearnerState:
     lagged = {
         name: jax.tree.map(
-            lambda new, old: jnp.concatenate([new[None], old[:-1]]), state.online[name], own
+            lambda new, old: jnp.concatenate([new[None], old[:-1]]), state.online[name], copies
         )
         if parts.method.networks[name].polyak is None
-        else own
-        for name, own in state.lagged.items()
+        else copies
+        for name, copies in state.lagged.items()
     }
     return state._replace(lagged=lagged)
 
@@ -318,16 +318,16 @@ def _inspect(
 ) -> dict[str, Array]:
     context = _context(parts, step, key)
     gradients, _, _ = _gradients(parts, state, batches, context)
-    found = {}
+    health = {}
     for name, rate in parts.rates.items():
         size = update_size(
             parts.optimisers[name], gradients[name], state.optimiser[name], state.online[name]
         )
-        found[f"rms_update_{name}"] = size / rate
+        health[f"rms_update_{name}"] = size / rate
     acting = parts.method.acts_on
     if acting not in parts.method.inputs:
-        found |= dormant(parts.modules[acting], state.online[acting], seen)
-    return found
+        health |= dormant(parts.modules[acting], state.online[acting], seen)
+    return health
 
 
 def _all_finite(tree: Any) -> Array:

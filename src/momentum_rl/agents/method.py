@@ -112,13 +112,13 @@ class Method:
 
 
 def inputs_of(
-    own: Mapping[str, Callable[[Spaces], tuple[np.ndarray, ...]]],
+    given: Mapping[str, Callable[[Spaces], tuple[np.ndarray, ...]]],
     names: Iterable[str],
     spaces: Spaces,
 ) -> Inputs:
     """What each network takes, as arrays of zeros: observations, where it is not said otherwise."""
     usual = (spaces.observation.zeros(1),)
-    return {name: own[name](spaces) if name in own else usual for name in names}
+    return {name: given[name](spaces) if name in given else usual for name in names}
 
 
 def huber(error: Array) -> Array:
@@ -176,15 +176,15 @@ def regression(
         networks: Networks, batches: Transition, context: Context
     ) -> tuple[dict[str, Array], Diagnostics]:
         targets = targets_of(algorithm, networks, batches, context.beta, reward_clip)
-        found, shown = {}, {}
+        by_network, shown = {}, {}
         for i, (name, target) in enumerate(targets.items()):
             j, kind = i % len(batches.reward), algorithm.kind(name)
             outputs = _taken(networks.online[name](batches.observation[j]), batches.action[j])
-            found[name] = kind.distance(outputs, jax.lax.stop_gradient(target.value), loss_of)
+            by_network[name] = kind.distance(outputs, jax.lax.stop_gradient(target.value), loss_of)
             shown[f"mean_{name}"] = kind.expectation(kind.read(outputs))
             if target.clipped is not None:
                 shown[f"clipped_{name}"] = target.clipped
-        return found, shown
+        return by_network, shown
 
     def build(spec: NetworkSpec, spaces: Spaces) -> Mapping[str, nn.Module]:
         return {name: make_network(spec, spaces, algorithm.kind(name)) for name in names}
@@ -249,7 +249,7 @@ def targets_of(
 
     # All minibatches' next states in one go: one large product instead of several small ones.
     flat = batches.next_observation.reshape(m * b, *batches.next_observation.shape[2:])
-    there = jax.tree.map(lambda x: x.reshape(m, b, *x.shape[1:]), (rows(flat), current(flat)))
+    after = jax.tree.map(lambda x: x.reshape(m, b, *x.shape[1:]), (rows(flat), current(flat)))
     # What no target reads of these is never computed: it is dead code to the compiler.
     here = [(rows(observation), current(observation)) for observation in batches.observation]
     reward = batches.reward.astype(jnp.float32)
@@ -275,7 +275,7 @@ def targets_of(
             batches.action[j],
             reward[j],
             batches.discount[j],
-            jax.tree.map(lambda x, j=j: x[j], there),
+            jax.tree.map(lambda x, j=j: x[j], after),
         )
     return result
 

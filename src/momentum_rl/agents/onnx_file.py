@@ -94,9 +94,9 @@ def encoded_onnx(agent: Agent) -> bytes:
             info("actions", _type(onnx, "int64"), ["n"]),
             info("values", _type(onnx, "float32"), ["n", actions]),
         ]
-    made = onnx.helper.make_graph(graph.nodes, "policy", [seen], outputs, graph.constants)
+    policy = onnx.helper.make_graph(graph.nodes, "policy", [seen], outputs, graph.constants)
     model = onnx.helper.make_model(
-        made,
+        policy,
         opset_imports=[onnx.helper.make_opsetid("", OPSET)],
         ir_version=IR,
         producer_name="movi",
@@ -151,10 +151,10 @@ def _mean_actions(graph: Graph, agent: Agent, box: Box) -> None:
     share = graph.node("Mul", graph.node("Add", mean, one), half)
     rest = graph.node("Sub", one, share)
     low, high = graph.constant(box.low), graph.constant(box.high)
-    own = graph.node("Add", graph.node("Mul", rest, low), graph.node("Mul", share, high))
-    own = graph.node("Min", graph.node("Max", own, low), high)
+    action = graph.node("Add", graph.node("Mul", rest, low), graph.node("Mul", share, high))
+    action = graph.node("Min", graph.node("Max", action, low), high)
     shape = graph.constant([-1, *box.shape], "int64")
-    graph.node("Reshape", own, shape, output="actions")
+    graph.node("Reshape", action, shape, output="actions")
 
 
 def _encoded(graph: Graph, space: ObservationSpace) -> str:

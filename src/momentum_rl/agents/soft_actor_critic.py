@@ -125,8 +125,8 @@ class Temperature(nn.Module):
 
 def squashed(networks: Networks, observations: Array, key: Array | None) -> Array:
     """The policy: an action in [−1, 1] that is drawn, or without a key that of the mean."""
-    found: Gaussian = networks.online["actor"](observations)
-    return jnp.tanh(found.mean if key is None else found.drawn(key)[0])
+    policy: Gaussian = networks.online["actor"](observations)
+    return jnp.tanh(policy.mean if key is None else policy.drawn(key)[0])
 
 
 def soft_actor_critic(options: SAC, loss: Loss, reward_clip: float | None) -> Method:
@@ -208,21 +208,27 @@ def _losses(
         y = _targets(networks, scaled, alpha, context.beta, momentum, for_next)
         s, taken = batches.observation[0], batches.action[0]
         values = networks.online["q"](s, taken)
-        found = {"q": jnp.sum(loss_of(values - y[0][:, None]), axis=-1)}
+        by_network = {"q": jnp.sum(loss_of(values - y[0][:, None]), axis=-1)}
         shown = {"mean_q": jnp.mean(values, axis=-1)}
         if momentum is not None:
-            found["h"], shown["mean_h"] = _averaged(networks, batches, y, context.beta, loss_of)
+            by_network["h"], shown["mean_h"] = _averaged(
+                networks, batches, y, context.beta, loss_of
+            )
 
         policy: Gaussian = networks.online["actor"](s)
         u, log_density = policy.drawn(for_actor)
         critic = networks.frozen["q" if momentum is None else "h"]
-        found["actor"] = alpha * log_density - jnp.min(critic(s, jnp.tanh(u)), axis=-1)
+        by_network["actor"] = alpha * log_density - jnp.min(critic(s, jnp.tanh(u)), axis=-1)
         if fixed is None:
             wanted = options.target_entropy
             wanted = options.entropy_each * taken.shape[-1] if wanted is None else wanted
             excess = jax.lax.stop_gradient(log_density) + wanted
-            found["temperature"] = -networks.online["temperature"]() * excess
-        return found, {**shown, "entropy": -log_density, "alpha": jnp.asarray(alpha, jnp.float32)}
+            by_network["temperature"] = -networks.online["temperature"]() * excess
+        return by_network, {
+            **shown,
+            "entropy": -log_density,
+            "alpha": jnp.asarray(alpha, jnp.float32),
+        }
 
     return losses
 
@@ -247,12 +253,12 @@ def _targets(
     chex.assert_rank([batches.action, batches.reward, batches.discount], [3, 2, 2])
     m, b = batches.reward.shape
     # All minibatches' next states in one go: one large product instead of several small ones.
-    there = batches.next_observation.reshape(m * b, *batches.next_observation.shape[2:])
-    policy: Gaussian = networks.frozen["actor"](there)
+    successors = batches.next_observation.reshape(m * b, *batches.next_observation.shape[2:])
+    policy: Gaussian = networks.frozen["actor"](successors)
     u, log_density = policy.drawn(key)
-    soft = jnp.min(networks.lagged["q"][0](there, jnp.tanh(u)), axis=-1) - alpha * log_density
+    soft = jnp.min(networks.lagged["q"][0](successors, jnp.tanh(u)), axis=-1) - alpha * log_density
     if momentum is not None and momentum.regularised:
-        before: Gaussian = networks.lagged["actor"][0](there)
+        before: Gaussian = networks.lagged["actor"][0](successors)
         soft -= alpha * beta / (1 - beta) * (log_density - before.log_density(u))
     return jax.lax.stop_gradient(batches.reward + batches.discount * soft.reshape(m, b))
 

@@ -135,27 +135,27 @@ class Algorithm:
 
         >>> import numpy as np
         >>> from momentum_rl.core.targets import AVI
-        >>> here, there = {"q": np.array([[1.0, 4.0]])}, {"q": np.array([[8.0, 6.0]])}
-        >>> float(AVI.target("q", here, 0, 3.0, 0.5, there))  # 3 + 0.5 · max(8, 6)
+        >>> now, next = {"q": np.array([[1.0, 4.0]])}, {"q": np.array([[8.0, 6.0]])}
+        >>> float(AVI.target("q", now, 0, 3.0, 0.5, next))  # 3 + 0.5 · max(8, 6)
         7.0
         """
-        here, there = (
+        now, after = (
             given if isinstance(given, StateView) else self.at(given)
             for given in (values, next_values)
         )
         for what, scalar in (("a", a), ("r", r), ("discount", discount), ("beta", beta)):
             _check_rank(what, scalar, 0)
-        for rows in (here.rows, there.rows):
+        for rows in (now.rows, after.rows):
             for what, row in rows.items():
                 _check_rank(what, row, 2 + len(self.kind(what).shape))
-        own = self.targets[name]
-        return own.backup(here, a, r, discount, own.bootstrap(there), beta)
+        target = self.targets[name]
+        return target.backup(now, a, r, discount, target.bootstrap(after), beta)
 
 
 def _check_rank(name: str, x: Any, rank: int) -> None:
     """A target is of one transition, which is mapped over a batch."""
-    if (found := getattr(x, "ndim", 0)) != rank:
-        raise UserError(f"{name}: rank {found}, expected {rank}: a target is of one transition")
+    if (given := getattr(x, "ndim", 0)) != rank:
+        raise UserError(f"{name}: rank {given}, expected {rank}: a target is of one transition")
 
 
 @dataclass(frozen=True, eq=False)
@@ -187,12 +187,8 @@ class StateView:
     @property
     def greedy(self) -> Array:
         """q(s, π(s)) with π greedy for the preference: max_a q(s, a) where that is q itself."""
-        q, own = self.value, self.algorithm
-        if (
-            own.preference == own.value_table
-            and own.kind(own.value_table) == NUMBER
-            and not own.double
-        ):
+        q, of = self.value, self.algorithm
+        if of.preference == of.value_table and of.kind(of.value_table) == NUMBER and not of.double:
             return library(q).max(q)
         preference = self.preference
         return entry(q, library(preference).argmax(preference))

@@ -55,16 +55,14 @@ NotPositive = Annotated[float, Range("a finite number of at most 0", lambda x: -
 
 def integer_from(least: int) -> Range:
     """An integer that compiled code can count with."""
-    return Range(f"an integer from {least} to {LARGEST_STEP}", lambda x: least <= x <= LARGEST_STEP)
+    return Range(
+        f"an integer from {least} to {LARGEST_STEP}",
+        lambda x: type(x) is int and least <= x <= LARGEST_STEP,
+    )
 
 
+Natural = Annotated[int, integer_from(0)]
 Count = Annotated[int, integer_from(1)]
-
-
-def check_integer(name: str, value: Any, least: int) -> None:
-    """An integer that compiled code can count with."""
-    if type(value) is not int or not integer_from(least).holds(value):
-        raise UserError(f"{name}: {value!r}, expected {integer_from(least).words}")
 
 
 @dataclass(frozen=True)
@@ -80,14 +78,7 @@ class Options:
 
     def __post_init__(self) -> None:
         check_fields(self)
-        ranges = _ranges(type(self))
-        for field in fields(self):
-            value, mark = getattr(self, field.name), ranges.get(field.name)
-            if value is not None and mark is not None and not mark.holds(value):
-                name = WRITTEN.get(field.name, field.name)
-                raise UserError(f"{name}: {value!r}, expected {mark.words}")
-            if isinstance(value, float) and not math.isfinite(value):
-                raise UserError(f"{field.name}: {value!r}, expected a finite number")
+        check_ranges(self)
 
     def algorithm(self) -> "Algorithm":
         """The algorithm that these options mean."""
@@ -106,11 +97,16 @@ class Options:
         return asdict(self)
 
 
-def _ranges(kind: Any) -> Mapping[str, Range]:
-    """The ranges that the types of a dataclass's fields are marked with."""
-    hints = get_type_hints(kind, include_extras=True)
-    marks = {name: next(_marks(hint), None) for name, hint in hints.items()}
-    return {name: mark for name, mark in marks.items() if mark is not None}
+def check_ranges(of: Any) -> None:
+    """The numbers in a dataclass: finite, and in the range that the field's type is marked with."""
+    hints = get_type_hints(type(of), include_extras=True)
+    for field in fields(of):
+        value, mark = getattr(of, field.name), next(_marks(hints[field.name]), None)
+        name = WRITTEN.get(field.name, field.name)
+        if value is not None and mark is not None and not mark.holds(value):
+            raise UserError(f"{name}: {value!r}, expected {mark.words}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise UserError(f"{name}: {value!r}, expected a finite number")
 
 
 def _marks(hint: Any) -> Iterator[Range]:

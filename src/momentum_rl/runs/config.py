@@ -15,9 +15,19 @@ from functools import wraps
 from typing import Any, Literal
 
 from momentum_rl.agents.registry import known, options_of
-from momentum_rl.core.options import Averaging, Options, Unknown, check_integer
+from momentum_rl.core.options import (
+    Averaging,
+    BelowOne,
+    Count,
+    Natural,
+    Options,
+    Positive,
+    Share,
+    Unknown,
+    check_ranges,
+)
 from momentum_rl.core.schedules import Epsilon, Schedule
-from momentum_rl.errors import UserError, check_fields, check_fraction, check_positive, of_type
+from momentum_rl.errors import UserError, check_fields, of_type
 from momentum_rl.plumbing.reading import checked, of_format
 from momentum_rl.runs.presets import chosen_fields, preset_options
 from momentum_rl.spaces import ONE_STEP, NStep
@@ -33,80 +43,78 @@ that is learned; files: how often something is written, which changes no result.
 """
 
 
-def _setting(
-    default: Any = MISSING, *, of: FieldRole = "learning", least: int | None = None
-) -> Any:
-    """A field of this owner; an integer of at least ``least``, if that is given."""
-    return field(default=default, metadata={"of": of, "least": least})
+ALGORITHM, RUN, PRESET, EVALUATION, FILES = (
+    {"of": role} for role in ("algorithm", "run", "preset", "evaluation", "files")
+)
 
 
 @dataclass(frozen=True)
 class Config:
     """Everything that decides a run's results; what is not given has its preset's value."""
 
-    algorithm: str = _setting(of="algorithm")
+    algorithm: str = field(metadata=ALGORITHM)
     """Its registered name (dqn, momentum-dqn, …), or MODULE:NAME."""
-    env: str = _setting(of="run")
+    env: str = field(metadata=RUN)
     """A Gymnasium id such as CartPole-v1; an Atari game such as ALE/Seaquest-v5; or a JAX-native
     environment, trained on in compiled code: MinAtar/Breakout (Asterix, Freeway, Seaquest,
     SpaceInvaders) or gymnax/CartPole-v1."""
-    preset: str = _setting("control", of="preset")
+    preset: str = field(default="control", metadata=PRESET)
     """Where the other fields' defaults come from, by default what is usual for the algorithm and
     the environment: control (small environments), paper (Dopamine's DQN of 2019, the paper's
     baseline), minatar (the DQN of MinAtar's authors) or sac (soft actor-critic's). Compare
     algorithms within one preset."""
-    seed: int = _setting(0, of="run", least=0)
+    seed: Natural = field(default=0, metadata=RUN)
     """Seeds everything that is random in the run."""
-    steps: int = _setting(100_000, least=1)
+    steps: Count = 100_000
     """Length of the run, in agent steps (Dopamine: 50,000,000 = 200 iterations of 250,000)."""
-    num_envs: int = _setting(1, least=1)
+    num_envs: Count = 1
     """Environments that step together; updates per agent step stay the same (Dopamine: 1)."""
-    iteration_steps: int = _setting(1_000, least=1)
+    iteration_steps: Count = 1_000
     """Agent steps per row of metrics, an "iteration" (paper: 250,000)."""
-    save_every: int = _setting(10_000, of="files", least=1)
+    save_every: Count = field(default=10_000, metadata=FILES)
     """Agent steps between two saves of the agent's file, at the ends of iterations."""
-    checkpoint_every: int = _setting(10_000, of="files", least=0)
+    checkpoint_every: Natural = field(default=10_000, metadata=FILES)
     """Agent steps between two checkpoints, from which a run that was stopped goes on exactly; 0 for
     none. The replay is then in files of the run directory."""
 
-    gamma: float = 0.99
+    gamma: BelowOne = 0.99
     """Discount γ (paper: 0.99)."""
-    n_step: int = _setting(1, least=1)
+    n_step: Count = 1
     """n: learn from n successive rewards and the state after them; fewer where an episode ends
     (paper: 1)."""
-    replay_capacity: int = _setting(100_000, least=1)
+    replay_capacity: Count = 100_000
     """Transitions kept (paper: 1,000,000)."""
-    learning_starts: int = _setting(1_000, least=0)
+    learning_starts: Natural = 1_000
     """Learn once more than this many transitions are stored, or the replay is full (Dopamine:
     20,000)."""
-    batch_size: int = _setting(128, least=1)
+    batch_size: Count = 128
     """Transitions per minibatch (paper: 32)."""
-    update_period: int = _setting(2, least=1)
+    update_period: Count = 2
     """F: agent steps per update (paper: 4)."""
-    sync_period: int = _setting(200, least=1)
+    sync_period: Count = 200
     """C: agent steps between two synchronisations of the lagged networks (paper: 8,000 in a table,
     25,000 in the text)."""
 
-    epsilon_warmup: int = _setting(1_000, least=0)
+    epsilon_warmup: Natural = 1_000
     """Agent steps with exploration ε = 1 (Dopamine: 20,000)."""
-    epsilon_decay: int = _setting(10_000, least=1)
+    epsilon_decay: Count = 10_000
     """Agent steps in which ε falls linearly from 1 to its final value (paper: 250,000)."""
-    epsilon_final: float = 0.05
+    epsilon_final: Share = 0.05
     """ε from then on (paper: 0.01)."""
-    evaluation_epsilon: float = _setting(0.001, of="evaluation")
+    evaluation_epsilon: Share = field(default=0.001, metadata=EVALUATION)
     """ε in evaluation (Dopamine: 0.001)."""
-    final_episodes: int = _setting(10, of="evaluation", least=0)
+    final_episodes: Natural = field(default=10, metadata=EVALUATION)
     """Episodes of the evaluation at the end of the run; 0 for none."""
-    evaluate_every: int = _setting(0, of="evaluation", least=0)
+    evaluate_every: Natural = field(default=0, metadata=EVALUATION)
     """Agent steps between two evaluations during the run, at the ends of iterations, with the same
     ε; 0 for none. Training is the same with and without them."""
-    periodic_episodes: int = _setting(20, of="evaluation", least=1)
+    periodic_episodes: Count = field(default=20, metadata=EVALUATION)
     """Episodes of each of these."""
-    average: int = _setting(0, of="evaluation", least=0)
+    average: Natural = field(default=0, metadata=EVALUATION)
     """M: evaluations are played twice more, by the mean of the values of the last M copies of the
     network that acts, and by one network with the mean of their parameters; 0 for neither. Training
     is the same with and without them."""
-    average_every: int = _setting(4_000, of="evaluation", least=1)
+    average_every: Count = field(default=4_000, metadata=EVALUATION)
     """Agent steps between two of these copies."""
 
     network: Literal["auto", "nature", "minatar", "mlp"] = "auto"
@@ -120,15 +128,15 @@ class Config:
     """Of the regression; the minibatch's mean (the paper prints squares; Dopamine: huber)."""
     optimiser: Literal["rmsprop", "adam", "sgd"] = "adam"
     """rmsprop: centred, decay 0.95, as Dopamine had it (paper: rmsprop)."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Step size of the optimiser (paper: 0.00025)."""
-    optimiser_epsilon: float = 3.125e-4
+    optimiser_epsilon: Positive = 3.125e-4
     """ε of the optimiser; in rmsprop inside the root (Dopamine: 0.00001)."""
-    reward_clip: float | None = None
+    reward_clip: Positive | None = None
     """Learn from rewards clipped to ± this; scores stay raw (Dopamine: 1)."""
     timeouts_are_terminal: bool = False
     """Treat a truncated episode as terminated, as old Dopamine did (otherwise it bootstraps)."""
-    options: Options = field(default_factory=Unknown, metadata={"of": "algorithm"})
+    options: Options = field(default_factory=Unknown, metadata=ALGORITHM)
     """The algorithm's own options."""
 
     def __post_init__(self) -> None:
@@ -138,21 +146,12 @@ class Config:
             of_type("preset", self.preset, str)
         options = chosen_options(self.algorithm, self.preset, self.options)
         object.__setattr__(self, "options", options)
-        taken = {own.name for own in fields(options)} & RESERVED
+        taken = {option.name for option in fields(options)} & RESERVED
         if taken:
             raise UserError(f"options: {sorted(taken)[0]} of {self.algorithm} is a config's field")
-        for own in fields(Config):
-            if own.metadata.get("least") is not None:
-                check_integer(own.name, getattr(self, own.name), own.metadata["least"])
+        check_ranges(self)
         if type(self) is Config:
             check_fields(self)
-        for name in ("gamma", "epsilon_final", "evaluation_epsilon"):
-            check_fraction(name, getattr(self, name))
-        if self.gamma == 1:
-            raise UserError("gamma: 1, expected a number in [0, 1)")
-        for name in ("learning_rate", "optimiser_epsilon", "reward_clip"):
-            if getattr(self, name) is not None:
-                check_positive(name, getattr(self, name))
         if not all(width >= 1 for width in self.hidden):
             raise UserError(f"hidden: {self.hidden!r}, expected widths of at least 1")
         if self.learning_starts > self.replay_capacity:
@@ -175,18 +174,18 @@ class Config:
         >>> Config("momentum-dqn", "CartPole-v1").replace(steps=100, beta=0.9).options.beta
         0.9
         """
-        own = {key: value for key, value in changes.items() if key in FIELDS}
-        theirs = {key: value for key, value in changes.items() if key not in FIELDS}
-        given = own.pop("options", None)
-        anew = given is not None or not own.keys().isdisjoint(("algorithm", "preset"))
+        new = {key: value for key, value in changes.items() if key in FIELDS}
+        options = {key: value for key, value in changes.items() if key not in FIELDS}
+        given = new.pop("options", None)
+        anew = given is not None or not new.keys().isdisjoint(("algorithm", "preset"))
         before = {} if anew else self.options.to_json()
         if isinstance(given, Options):
             given = given.to_json()
-        own["options"] = {**before, **(given or {}), **theirs}
-        if "preset" not in own:
-            return replace(self, **own)
+        new["options"] = {**before, **(given or {}), **options}
+        if "preset" not in new:
+            return replace(self, **new)
         kept: dict[str, Any] = {"algorithm": self.algorithm, "env": self.env, "seed": self.seed}
-        return Config(**{**kept, **own})  # what is not given is that preset's
+        return Config(**{**kept, **new})  # what is not given is that preset's
 
     @property
     def horizon(self) -> NStep:
@@ -268,8 +267,8 @@ class Config:
 
     def to_dict(self) -> dict[str, Any]:
         """The fields, of JSON's types."""
-        own = {field.name: getattr(self, field.name) for field in fields(self)}
-        return {**own, "options": self.options.to_json()}
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {**values, "options": self.options.to_json()}
 
     @classmethod
     def from_json(cls, text: str, name: str = "config.json") -> "Config":
@@ -306,35 +305,35 @@ class Config:
         """
         given = checked(data.get("options", {}), dict[str, Any], f"{name}: options")
         options = {key: value for key, value in data.items() if key not in FIELDS}
-        own = {key: value for key, value in data.items() if key in FIELDS}
-        return cls.from_dict({**own, "options": {**given, **options}}, name)
+        values = {key: value for key, value in data.items() if key in FIELDS}
+        return cls.from_dict({**values, "options": {**given, **options}}, name)
 
 
-_DEFAULTS = {own.name: own.default for own in fields(Config) if own.default is not MISSING}
+_DEFAULTS = {of.name: of.default for of in fields(Config) if of.default is not MISSING}
 """What a file that leaves a field out means: a preset's values are all written down."""
 
 FIELD_ROLES: Mapping[str, FieldRole] = {
-    own.name: own.metadata.get("of", "learning") for own in fields(Config)
+    of.name: of.metadata.get("of", "learning") for of in fields(Config)
 }
-"""The owner of each field."""
+"""What each field belongs to."""
 FIELDS = frozenset(FIELD_ROLES)
 RESERVED = FIELDS | {"out", "seeds", "trust"}
 """Names that no algorithm's option may have: those of the config, and of the command's own."""
-SHARED = tuple(name for name, owner in FIELD_ROLES.items() if owner == "learning")
+SHARED = tuple(name for name, role in FIELD_ROLES.items() if role == "learning")
 """The fields that an algorithm and its baseline have in common."""
 
 
 def _preset_first(generated: Callable[..., None]) -> Callable[..., None]:
     """A config's constructor that gives what is left out the preset's values."""
-    names = [own.name for own in fields(Config)]
+    names = [of.name for of in fields(Config)]
 
     @wraps(generated)
     def initialise(self: Config, *given: Any, **named: Any) -> None:
         taken = {**dict(zip(names, given)), **named}
         if FIELDS - taken.keys():
             env, algorithm = (str(taken.get(name, "")) for name in ("env", "algorithm"))
-            own = chosen_fields(taken.get("preset"), env, algorithm)
-            named = {**{k: value for k, value in own.items() if k not in taken}, **named}
+            chosen = chosen_fields(taken.get("preset"), env, algorithm)
+            named = {**{k: value for k, value in chosen.items() if k not in taken}, **named}
         generated(self, *given, **named)
 
     return initialise
