@@ -1,6 +1,7 @@
 """The page about the architecture is true: every file and function that it names is there."""
 
 import ast
+import doctest
 import importlib.util
 import re
 from itertools import pairwise
@@ -13,8 +14,6 @@ ROOT = Path(__file__).parents[1]
 SOURCE = Path(momentum_rl.__file__).parent
 PAGE = (ROOT / "docs" / "architecture.md").read_text()
 NAMED = sorted(set(re.findall(r"`([\w/]+\.py):([\w.]+)`", PAGE)))
-SCIENCE = {"algorithm", "family", "schedules", "soft", "targets", "values"}
-"""What the picture shows as one room, called targets."""
 
 
 def defined(body, prefix=""):
@@ -44,55 +43,46 @@ def test_every_file_that_is_named_exists():
     assert not [name for name in files if not any((top / name).exists() for top in (SOURCE, ROOT))]
 
 
-def test_every_room_is_described():
-    rooms = {room for room in STAIRS if (SOURCE / room).is_dir()}
-    assert rooms
-    assert not [room for room in rooms if f"| `{room}` |" not in PAGE]
+def test_every_layer_is_described():
+    layers = {layer for layer in STAIRS if (SOURCE / layer).is_dir()}
+    assert layers
+    assert not [layer for layer in layers if f"| `{layer}` |" not in PAGE]
 
 
-def drawing():
-    path = ROOT / "docs" / "figures" / "rooms.py"
-    spec = importlib.util.spec_from_file_location("rooms", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module, path
+def test_its_code_runs():
+    found = doctest.testfile(str(ROOT / "docs" / "architecture.md"), module_relative=False)
+    assert found.attempted > 15
+    assert found.failed == 0
 
 
 def closure(steps):
-    """Everything that each room stands on, however far below."""
+    """Everything that each layer may import, however far below."""
 
-    def below(room):
-        return set().union(*({step} | below(step) for step in steps.get(room, ())))
+    def below(layer):
+        return set().union(*({step} | below(step) for step in steps.get(layer, ())))
 
-    return {room: below(room) - {room} for room in steps}
-
-
-def stairs():
-    """The stairs that the tests allow, with the algorithms as one room."""
-    together = {}
-    for room, steps in STAIRS.items():
-        if room != "__main__":
-            own = together.setdefault("targets" if room in SCIENCE else room, set())
-            own.update("targets" if step in SCIENCE else step for step in steps)
-    together["targets"].discard("targets")
-    return together
+    return {layer: below(layer) - {layer} for layer in steps}
 
 
-def test_the_stairs_in_words_are_those_that_are_allowed():
-    (words,) = re.findall(r"`(targets → [^`]*)`", PAGE)
-    said = {room: set() for room in stairs()}
+ALLOWED = {layer: steps for layer, steps in STAIRS.items() if layer != "__main__"}
+
+
+def test_the_layers_in_words_are_those_that_are_allowed():
+    (words,) = re.findall(r"`(core → [^`]*)`", PAGE)
+    told = {layer: set() for layer in ALLOWED}
     for chain in " ".join(words.split()).split("; "):
         for lower, upper in pairwise(part.split(", ") for part in chain.split(" → ")):
-            for room in upper:
-                said[room].update(lower)
-    assert closure(said) == closure(stairs())
+            for layer in upper:
+                told[layer].update(lower)
+    assert closure(told) == closure(ALLOWED)
 
 
-def test_the_picture_shows_the_stairs_and_is_the_one_that_its_script_draws():
-    module, path = drawing()
-    drawn = {room: set(module.STANDS_ON.get(room, ())) for room in module.ROOMS}
-    assert closure(drawn) == closure(stairs())
+def test_the_picture_shows_the_layers_and_is_the_one_that_its_script_draws():
+    path = ROOT / "docs" / "figures" / "layers.py"
+    spec = importlib.util.spec_from_file_location("layers", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    drawn = {layer: set(module.IMPORTS.get(layer, ())) for layer in module.LAYERS}
+    assert closure(drawn) == closure(ALLOWED)
     assert path.with_suffix(".svg").read_text() == module.picture()
-    assert {word.strip(" …") for word in module.GROUND.partition(":")[2].split(",")} - {
-        ""
-    } <= GROUND
+    assert set(module.GROUND.partition(": ")[2].split(", ")) == GROUND

@@ -1,4 +1,4 @@
-"""The stairs between the rooms, and that no two files import each other."""
+"""The layers: imports go down, and no two files import each other."""
 
 import ast
 import subprocess
@@ -28,13 +28,13 @@ STAIRS = {
     "cli": {"sweeps", "report"},
     "__main__": {"cli"},
 }
-"""The layers that each stands on; it may import those, and what they stand on."""
+"""The layers that each may import, and what those may."""
 
 
 @cache
-def below(room):
-    """All the rooms that a room stands on, and itself."""
-    return {room}.union(*(below(step) for step in STAIRS.get(room, ())))
+def below(name):
+    """All the layers that a layer may import, and itself."""
+    return {name}.union(*(below(step) for step in STAIRS.get(name, ())))
 
 
 def module(path):
@@ -61,20 +61,20 @@ def imports(name):
     return [(there, line) for there, line in found if there.split(".")[0] == "momentum_rl"]
 
 
-def room(name):
+def layer(name):
     return name.split(".")[1] if "." in name else "momentum_rl"
 
 
 @pytest.mark.parametrize("name", [name for name in FILES if name != "momentum_rl"])
 def test_imports_go_one_way(name):
-    here = room(name)
+    here = layer(name)
     allowed = GROUND if here in GROUND else GROUND | below(here)
-    wrong = [f"line {line}: {there}" for there, line in imports(name) if room(there) not in allowed]
-    assert not wrong, f"{here} does not stand on these: {wrong}"
+    wrong = [f"line {line}: {there}" for there, line in imports(name) if layer(there) not in allowed]
+    assert not wrong, f"{here} may not import these: {wrong}"
 
 
-def test_every_room_is_on_the_stairs():
-    assert {room(name) for name in FILES} - {"momentum_rl"} <= GROUND | set(STAIRS)
+def test_every_file_is_in_a_layer():
+    assert {layer(name) for name in FILES} - {"momentum_rl"} <= GROUND | set(STAIRS)
 
 
 def test_no_two_files_import_each_other_however_many_stand_between():
