@@ -29,7 +29,7 @@ from momentum_rl.core.values import Categorical, Quantile
 from momentum_rl.errors import UserError
 from momentum_rl.mdp.operators import on_device
 from momentum_rl.planning.engine import Scheme, exactly, from_samples, iterate, preference, start
-from momentum_rl.planning.traces import trace
+from momentum_rl.planning.theory import trace
 
 BY_NAME = Algorithm("by-name", {"q": Target(lambda v: jnp.max(v["q"][0]), evaluation)})
 MEAN = Scheme(MOVI, Mean())

@@ -11,7 +11,7 @@ import numpy as np
 
 import momentum_rl
 from momentum_rl.planning import scheme
-from momentum_rl.planning.traces import trace
+from momentum_rl.planning.theory import trace
 
 alt.renderers.enable("svg")
 mdp = momentum_rl.garnet(10, 3, 3, discount=0.9, seed=3, count=1)

@@ -33,7 +33,7 @@ from momentum_rl.mdp.checks import require_batch
 from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import select
 from momentum_rl.planning.engine import Sampler, greedy, member_keys, sampler, scheme, start
-from momentum_rl.planning.traces import applied, sampled_iteration
+from momentum_rl.planning.theory import applied, sampled_iteration
 from momentum_rl.plumbing.progress import progress_bar
 from momentum_rl.plumbing.sizes import require
 

@@ -22,7 +22,6 @@ from momentum_rl.errors import UserError, check_count, check_seed
 from momentum_rl.mdp.checks import require_batch
 from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.solve.regularised import certain_optimum
-from momentum_rl.planning.bounds import approximate_value_iteration, largest_value
 from momentum_rl.planning.engine import (
     Sampler,
     exactly,
@@ -34,8 +33,13 @@ from momentum_rl.planning.engine import (
     state_values,
     update,
 )
-from momentum_rl.planning.losses import Losses, batch_losses
-from momentum_rl.planning.traces import trace
+from momentum_rl.planning.theory import (
+    Losses,
+    approximate_value_iteration,
+    batch_losses,
+    largest_value,
+    trace,
+)
 from momentum_rl.plumbing.progress import progress_bar
 from momentum_rl.plumbing.sizes import require
 from paper.tables.family_bounds import averaged_errors

@@ -15,8 +15,7 @@ import numpy as np
 from momentum_rl.core.family import weights
 from momentum_rl.errors import UserError
 from momentum_rl.mdp import FiniteMDP, weighted_norm
-from momentum_rl.planning.bounds import largest_value
-from momentum_rl.planning.traces import Trace, cumulative
+from momentum_rl.planning.theory import Trace, cumulative, largest_value
 
 Constants = Literal["stated", "derived"]
 SCHEMES = ("md-vi", "da-vi")

@@ -10,18 +10,21 @@ from momentum_rl.core.schedules import Constant, Schedule
 from momentum_rl.errors import UserError, check_count, check_seed
 from momentum_rl.mdp import FiniteMDP, policy_values
 from momentum_rl.mdp.solve.regularised import certain_optimum
-from momentum_rl.planning.bounds import (
+from momentum_rl.planning.engine import scheme
+from momentum_rl.planning.theory import (
+    Losses,
+    Trace,
     approximate_value_iteration,
+    batch_losses,
     concentrability,
     corollary_1,
     proposition_1,
     speedy_and_policy_programming,
     supremum,
     theorem_1,
+    trace,
+    weighted_error_norms,
 )
-from momentum_rl.planning.engine import scheme
-from momentum_rl.planning.losses import Losses, batch_losses
-from momentum_rl.planning.traces import Trace, trace, weighted_error_norms
 from momentum_rl.plumbing.progress import progress_bar
 from momentum_rl.plumbing.sizes import require
 

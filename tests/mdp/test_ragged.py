@@ -340,7 +340,7 @@ def test_a_policy_with_an_action_that_a_state_does_not_have_is_refused():
 
 def test_what_is_proven_over_all_actions_is_refused_where_some_are_missing():
     from momentum_rl.planning.engine import scheme
-    from momentum_rl.planning.traces import trace
+    from momentum_rl.planning.theory import trace
     from paper.tables.assumption import assumption_check
 
     mdps = ragged(0).as_batch()

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import momentum_rl.mdp.solve.regularised
-import momentum_rl.planning.losses
+import momentum_rl.planning.theory
 from momentum_rl.mdp import FiniteMDP, garnet, optimum, policy_values
 from momentum_rl.mdp.solve.regularised import (
     entropy_bias,
@@ -12,7 +12,7 @@ from momentum_rl.mdp.solve.regularised import (
     regularised_optimum,
     stochastic_policy_value,
 )
-from momentum_rl.planning.losses import policy_losses, stochastic_losses
+from momentum_rl.planning.theory import policy_losses, stochastic_losses
 from tests.oracles import dense_kernel, random_mdp, refusal
 
 
@@ -109,7 +109,7 @@ def test_a_deterministic_policy_may_be_written_as_probabilities():
 @pytest.mark.parametrize("tau", [0.0, 0.2])
 def test_the_loss_of_a_stochastic_policy_is_the_difference_of_two_values(tau, large, monkeypatch):
     if large:
-        monkeypatch.setattr(momentum_rl.planning.losses, "DIRECT", 1)
+        monkeypatch.setattr(momentum_rl.planning.theory, "DIRECT", 1)
     mdp = random_mdp(6, 6, 3, 3)
     best = regularised_optimum(mdp, tau).q
     policies = np.stack([random_policy(mdp, seed) for seed in range(3)])

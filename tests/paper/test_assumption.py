@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from momentum_rl.mdp import FiniteMDP, garnet
 from momentum_rl.mdp.operators import on_device
 from momentum_rl.planning.engine import member_keys, sample, scheme, thresholds
-from momentum_rl.planning.traces import trace
+from momentum_rl.planning.theory import trace
 from paper.tables.assumption import AssumptionCheck, assumption_check, policies_fixed
 from tests.oracles import pair_kernel, random_mdp, refusal
 

@@ -5,8 +5,7 @@ import pytest
 
 from momentum_rl.mdp.solve.regularised import regularised_optimum
 from momentum_rl.planning.engine import scheme
-from momentum_rl.planning.losses import stochastic_losses
-from momentum_rl.planning.traces import trace
+from momentum_rl.planning.theory import stochastic_losses, trace
 from paper.tables.family_bounds import averaged_errors, moving_average_errors
 from tests.oracles import refusal
 from tests.planning.test_bounds import many

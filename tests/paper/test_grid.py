@@ -7,8 +7,7 @@ from momentum_rl.mdp import garnet
 from momentum_rl.mdp.solve.regularised import regularised_optimum
 from momentum_rl.planning.comparison import compare_schemes
 from momentum_rl.planning.engine import scheme
-from momentum_rl.planning.losses import stochastic_losses
-from momentum_rl.planning.traces import trace
+from momentum_rl.planning.theory import stochastic_losses, trace
 from paper.tables.family import looked_at, sparse_rewards, study
 from paper.tables.family_bounds import averaged_errors, moving_average_errors
 from tests.oracles import random_mdp, refusal

@@ -7,10 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import momentum_rl.planning.bounds as bounds_module
+import momentum_rl.planning.theory as bounds_module
 from momentum_rl.core.schedules import Constant
 from momentum_rl.mdp import FiniteMDP, garnet, occupancy, optimum, weighted_norm
-from momentum_rl.planning.bounds import (
+from momentum_rl.planning.engine import scheme
+from momentum_rl.planning.theory import (
+    Trace,
+    WeightedNorms,
     approximate_value_iteration,
     concentrability,
     concentrability_bound,
@@ -20,9 +23,9 @@ from momentum_rl.planning.bounds import (
     speedy_and_policy_programming,
     supremum,
     theorem_1,
+    trace,
+    weighted_error_norms,
 )
-from momentum_rl.planning.engine import scheme
-from momentum_rl.planning.traces import Trace, WeightedNorms, trace, weighted_error_norms
 from paper.tables.ledger import losses_and_bounds
 from tests.oracles import dense_kernel, optimal_q, pair_kernel, policy_q, random_mdp, refusal
 

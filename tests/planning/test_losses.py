@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 import momentum_rl.mdp.solve.exact
-import momentum_rl.planning.losses
+import momentum_rl.planning.theory
 from momentum_rl.mdp import garnet, optimum
-from momentum_rl.planning.losses import batch_losses, distinct_rows, policy_losses
+from momentum_rl.planning.theory import batch_losses, distinct_rows, policy_losses
 from tests.oracles import optimal_q, policy_q, random_mdp
 
 
@@ -17,7 +17,7 @@ from tests.oracles import optimal_q, policy_q, random_mdp
 def path(request, monkeypatch):
     if request.param == "matrix-free":
         monkeypatch.setattr(momentum_rl.mdp.solve.exact, "DIRECT", 0)
-        monkeypatch.setattr(momentum_rl.planning.losses, "DIRECT", 0)
+        monkeypatch.setattr(momentum_rl.planning.theory, "DIRECT", 0)
     return request.param
 
 
@@ -69,7 +69,7 @@ def test_a_policys_losses_are_the_same_bits_in_any_company(path, monkeypatch):
     for some in (slice(0, 1), slice(5, 6), slice(2, 4), slice(3, 40), slice(None, None, -1)):
         assert_same(policy_losses(mdp, q, policies[some]), some)
     for systems in (1, 2, 7):
-        monkeypatch.setattr(momentum_rl.planning.losses, "_SYSTEMS", systems * mdp.states**2)
+        monkeypatch.setattr(momentum_rl.planning.theory, "_SYSTEMS", systems * mdp.states**2)
         assert_same(policy_losses(mdp, q, policies), slice(None))
 
 

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import momentum_rl.planning.traces as errors_module
+import momentum_rl.planning.theory as errors_module
 from momentum_rl.core.schedules import Constant
 from momentum_rl.mdp import FiniteMDP, garnet
 from momentum_rl.mdp.operators import on_device
 from momentum_rl.planning.engine import member_keys, sample, scheme, thresholds
 from momentum_rl.planning.runs import run
-from momentum_rl.planning.traces import (
+from momentum_rl.planning.theory import (
     Trace,
     cumulative,
     error_sums,

@@ -16,8 +16,8 @@ from momentum_rl.mdp import FiniteMDP
 from momentum_rl.mdp.checks import require_batch
 from momentum_rl.mdp.solve.regularised import certain_optimum
 from momentum_rl.planning.engine import scheme
-from momentum_rl.planning.losses import batch_losses
 from momentum_rl.planning.runs import run
+from momentum_rl.planning.theory import batch_losses
 from momentum_rl.plumbing.progress import progress_bar
 from momentum_rl.plumbing.sizes import require
 
