@@ -85,7 +85,7 @@ def test_the_wheel_alone_solves_tables_and_with_agents_trains(built, python, tmp
     )
     assert run(inside, "-c", script, cwd=tmp_path) == "6.0\n[]\n"  # 3 + 0.5 · 6, without JAX
 
-    train = ("train", "momentum-dqn", "--env", "CartPole-v1", "--steps", 300, "--out", "run")
+    train = ("train", "momentum-dqn", "--env", "CartPole-v1", "--steps", 1100, "--out", "run")
     refusal = run(command, *train, cwd=tmp_path, status=2)
     assert refusal == (
         "movi: train needs the extra `agents`: "
@@ -94,5 +94,5 @@ def test_the_wheel_alone_solves_tables_and_with_agents_trains(built, python, tmp
     assert not (tmp_path / "run").exists()
 
     install("[agents]")
-    assert "finished 300 steps" in run(command, *train, cwd=tmp_path)
+    assert "finished 1,100 steps" in run(command, *train, cwd=tmp_path)
     assert "episodes            2" in run(command, "evaluate", "run", "--episodes", 2, cwd=tmp_path)
