@@ -53,7 +53,7 @@ def write_report(
     below = find_runs(directory)
     results, odd = results_of(below.runs)
     pairs = chapters_of_tables(directory) + [chapter_on(one, directory) for one in results]
-    said = [remark for _, remarks in pairs for remark in remarks]
+    judged = [remark for _, remarks in pairs for remark in remarks]
     chapters = [
         replace(chapter, plates=tuple(laid_over(plate, curves) for plate in chapter.plates))
         for chapter, _ in pairs
@@ -64,7 +64,7 @@ def write_report(
         chapters.insert(0, unused)
     check_shown(directory, chapters, "`python -m paper`, `movi train` or `movi sweep`")
     write_page(
-        file, "Momentum in Reinforcement Learning: the results", lead(said), chapters, formats
+        file, "Momentum in Reinforcement Learning: the results", lead(judged), chapters, formats
     )
     for chapter in chapters:
         for problem in chapter.problems:
@@ -72,11 +72,11 @@ def write_report(
     return file
 
 
-def lead(said: Sequence[object]) -> str:
+def lead(judged: Sequence[object]) -> str:
     """The page's first paragraph: how many sentences are judged, and how."""
     from paper.verdict import HOLDS, Verdict
 
-    verdicts = [one for one in said if isinstance(one, Verdict)]
+    verdicts = [one for one in judged if isinstance(one, Verdict)]
     kinds = {
         "observations are reproduced": [v for v in verdicts if v.affirmed != HOLDS],
         "theorems hold": [v for v in verdicts if v.affirmed == HOLDS],
@@ -105,8 +105,8 @@ def draw(directory: Path, table: str) -> None:
 
     (experiment,) = [one for one in EXPERIMENTS if one.table == table]
     check_own_directory(directory / FIGURES, directory)
-    chapter, said = experiment.chapter(directory)
+    chapter, judged = experiment.chapter(directory)
     files = [path for plate in chapter.plates for path in plate.picture.save(directory / FIGURES)]
     print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
-    for remark in said:
+    for remark in judged:
         print(f"\n{remark.heading}\n  {remark.seen}")

@@ -140,12 +140,14 @@ def remarks(results: Results) -> list[Verdict | Finding]:
     On β the paper's text states one thing of Asterix and another of Zaxxon (app:atari-mixt); the
     caption of its figure states the first of both. The text is judged; see docs/reading.md.
     """
-    main = [own for own in results.series if own.config.algorithm in CLAIMS and is_main(own)]
-    said: list[Verdict | Finding] = [improves(results, own.label) for own in main]
-    if any(not is_main(own) for own in results.series):
+    main = [
+        series for series in results.series if series.config.algorithm in CLAIMS and is_main(series)
+    ]
+    sentences: list[Verdict | Finding] = [improves(results, series.label) for series in main]
+    if any(not is_main(series) for series in results.series):
         judged = [g for g in BETA_GAMES if results.suite == "Atari" and g in results.games]
-        said += [beta_on(results, game) for game in judged]
-    return said
+        sentences += [beta_on(results, game) for game in judged]
+    return sentences
 
 
 def is_main(series: Series) -> bool:
@@ -157,17 +159,19 @@ def is_main(series: Series) -> bool:
 
 def chapter_on(results: Results, directory: Path) -> tuple[Chapter, list[Verdict | Finding]]:
     """The library's chapter on some results, with what the paper says of them."""
-    chapter, said = chapter_of(results, directory), remarks(results)
+    chapter, sentences = chapter_of(results, directory), remarks(results)
     if not chapter.plates:
         return chapter, []
     further = (one_game(results), influence_of_beta(results))
     plates = (*chapter.plates, *(Plate(figure) for figure in further if figure is not None))
-    return replace(chapter, plates=plates, remarks=tuple(one.remark for one in said)), said
+    return replace(
+        chapter, plates=plates, remarks=tuple(one.remark for one in sentences)
+    ), sentences
 
 
 def one_game(results: Results) -> Figure | None:
     """Section 7.2, "Scores obtained on SpaceInvaders by DQN and Momentum-DQN"."""
-    shown = [own for own in results.series if own.label in (BASELINE, MOMENTUM)]
+    shown = [series for series in results.series if series.label in (BASELINE, MOMENTUM)]
     if LARGE not in results.games or len(results.games) < 2 or len(shown) < 2:
         return None
     title = f"DQN and Momentum-DQN on {LARGE}"
@@ -176,10 +180,12 @@ def one_game(results: Results) -> Figure | None:
 
 def influence_of_beta(results: Results) -> Figure | None:
     """Appendix, "Influence of β": Momentum-DQN with other schedules of β, and DQN."""
-    others = [own for own in results.series if not is_main(own)]
-    games = [g for g in results.games if any((g, own.label) in results.cells for own in others)]
-    main = [own for own in results.series if own.config.algorithm in (BASELINE, MOMENTUM)]
-    shown = sorted(main, key=lambda own: (beta_of(own) is not None, beta_of(own) or 0.0))
+    others = [series for series in results.series if not is_main(series)]
+    games = [
+        g for g in results.games if any((g, series.label) in results.cells for series in others)
+    ]
+    main = [series for series in results.series if series.config.algorithm in (BASELINE, MOMENTUM)]
+    shown = sorted(main, key=lambda series: (beta_of(series) is not None, beta_of(series) or 0.0))
     if not others:
         return None
     return learning_curves(results, "beta", "Influence of β", games, shown)
@@ -187,9 +193,9 @@ def influence_of_beta(results: Results) -> Figure | None:
 
 def _fixed(results: Results) -> list[Series]:
     """Momentum-DQN with a fixed β, by β."""
-    momentum = [own for own in results.series if own.config.algorithm == MOMENTUM]
-    constant = [own for own in momentum if beta_of(own) is not None]
-    return sorted(constant, key=lambda own: beta_of(own) or 0.0)
+    momentum = [series for series in results.series if series.config.algorithm == MOMENTUM]
+    constant = [series for series in momentum if beta_of(series) is not None]
+    return sorted(constant, key=lambda series: beta_of(series) or 0.0)
 
 
 def beta_of(series: Series) -> float | None:
@@ -219,7 +225,7 @@ def _quarters(results: Results, game: str) -> tuple[list[float], list[float]] | 
 
 
 def _described(results: Results, game: str, early: list[float], late: list[float]) -> str:
-    betas = ", ".join(f"{beta_of(own):g}" for own in _fixed(results))
+    betas = ", ".join(f"{beta_of(series):g}" for series in _fixed(results))
     first, last = (", ".join(map(short, values)) for values in (early, late))
     return (
         f"{game}, mean training score for β = {betas}: first quarter {first}, last quarter {last}."
@@ -239,10 +245,10 @@ def beta_on(results: Results, game: str) -> Verdict:
             "caption of the figure says that a higher β “allows for a higher final performance”, "
             "of both games; the text is judged."
         )
-    found = _quarters(results, game)
-    if found is None:
+    quarters = _quarters(results, game)
+    if quarters is None:
         return Verdict(claim, f"Two fixed values of β have not ended on {game}.", None)
-    early, late = found
+    early, late = quarters
     if game == "Asterix":
         holds = early[-1] < early[0] and late[-1] > late[0]
         rule = "Judged: the highest β against the lowest."

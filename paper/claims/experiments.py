@@ -41,12 +41,12 @@ class Experiment:
     read: Callable[[Path], Any]
     drawn: tuple[Drawn, ...]
 
-    def said(self, data: Any) -> list[tuple[Figure, list[Said]]]:
+    def remarks(self, data: Any) -> list[tuple[Figure, list[Said]]]:
         """The figures, each with what is said beside it."""
         drawn = [(draw(data), [judge(data) for judge in judges]) for draw, judges in self.drawn]
         return [
-            (figure, [one for one in said if one is not None])
-            for figure, said in drawn
+            (figure, [one for one in remarks if one is not None])
+            for figure, remarks in drawn
             if figure is not None
         ]
 
@@ -58,7 +58,7 @@ class Experiment:
             data, made_by = self.read(file), _made_by(file.with_suffix(".json"))
         except UserError as error:
             return replace(empty, problems=(str(error).removeprefix(f"{directory}/"),)), []
-        drawn = self.said(data)
+        drawn = self.remarks(data)
         if not drawn:
             problem = f"{file.name}: nothing that the report knows how to draw"
             return replace(empty, problems=(problem,)), []
@@ -69,7 +69,7 @@ class Experiment:
             tables=(*tables, Table("Settings and versions that made these data", made_by, True)),
             files=(file,),
         )
-        return chapter, [one for _, said in drawn for one in said]
+        return chapter, [one for _, remarks in drawn for one in remarks]
 
 
 def _made_by(file: Path) -> list[dict[str, Any]]:
@@ -194,5 +194,5 @@ EXPERIMENTS = (
 
 def chapters_of_tables(directory: Path) -> list[tuple[Chapter, list[Said]]]:
     """The chapter of each table in a directory."""
-    there = [one for one in EXPERIMENTS if (directory / f"{one.table}.csv").exists()]
-    return [one.chapter(directory) for one in there]
+    present = [one for one in EXPERIMENTS if (directory / f"{one.table}.csv").exists()]
+    return [one.chapter(directory) for one in present]

@@ -28,12 +28,12 @@ SLACK = 1.3
 steps of about 15 %."""
 
 
-def _level(data: Family, own: Measured) -> float:
-    return float(own.mean[late_in(data.iteration)].mean())
+def _level(data: Family, curve: Measured) -> float:
+    return float(curve.mean[late_in(data.iteration)].mean())
 
 
 def _reference(data: Family, scheme: str) -> Measured | None:
-    return next((own for key, own in data.members.items() if key.scheme == scheme), None)
+    return next((curve for key, curve in data.members.items() if key.scheme == scheme), None)
 
 
 def _beta(key: Member) -> float:
@@ -55,8 +55,8 @@ def by_lambda(data: Family) -> CurvesFigure | None:
     if not members:
         return None
     curves = [
-        Line(Style(f"λ = {key.lam:g}", *cycled(i)), own.mean)
-        for i, (key, own) in enumerate(members.items())
+        Line(Style(f"λ = {key.lam:g}", *cycled(i)), curve.mean)
+        for i, (key, curve) in enumerate(members.items())
     ]
     avi = _reference(data, "avi")
     if avi is not None:
@@ -72,8 +72,8 @@ def by_beta(data: Family) -> CurvesFigure | None:
     if tau is None:
         return None
     curves = [
-        Line(Style(f"β = {_beta(key):.4g}", *cycled(i)), own.mean)
-        for i, (key, own) in enumerate(data.where("regularised", tau=tau).items())
+        Line(Style(f"β = {_beta(key):.4g}", *cycled(i)), curve.mean)
+        for i, (key, curve) in enumerate(data.where("regularised", tau=tau).items())
     ]
     title = "With an entropy: moving averages"
     subtitle = f"mean over MDPs of {ERROR}, with the entropy; τ = {tau:g}"
@@ -83,9 +83,9 @@ def by_beta(data: Family) -> CurvesFigure | None:
 def grid(data: Family) -> HeatMap | None:
     """Ours: all pairs, with and without regularised evaluation."""
     tiles = [
-        Tile(f"{how} evaluation", f"{key.lam:g}", f"{key.tau:g}", _level(data, own))
+        Tile(f"{how} evaluation", f"{key.lam:g}", f"{key.tau:g}", _level(data, curve))
         for how in ("regularised", "plain")
-        for key, own in sorted(data.where(how).items(), key=lambda item: item[0][2:])
+        for key, curve in sorted(data.where(how).items(), key=lambda item: item[0][2:])
     ]
     if not tiles:
         return None
@@ -113,7 +113,7 @@ def beside_bounds(data: Family) -> CurvesFigure | None:
         members = {} if tau is None else data.where("regularised", tau=tau)
         if not members:
             continue
-        key = min(members, key=lambda own: (abs(own.lam - 0.1), own.lam))
+        key = min(members, key=lambda member: (abs(member.lam - 0.1), member.lam))
         colour, _ = cycled(i + 1)
         name = f"λ = {key.lam:g}, τ = {key.tau:g}"
         curves.append(Line(Style(f"{name}: loss", colour), members[key].loss))
@@ -133,10 +133,10 @@ def _too_short(claim: str, data: Family) -> Verdict | None:
     return None
 
 
-def _first(data: Family, own: Measured, level: float) -> float:
+def _first(data: Family, curve: Measured, level: float) -> float:
     """The first iteration that was kept with an error of at most this."""
-    found = np.flatnonzero(own.mean <= level)
-    return float(data.iteration[found[0]]) if found.size else np.inf
+    reached = np.flatnonzero(curve.mean <= level)
+    return float(data.iteration[reached[0]]) if reached.size else np.inf
 
 
 def _later(times: Sequence[float]) -> bool:
@@ -157,8 +157,8 @@ def kl_converges(data: Family) -> Verdict:
         return short
     k, level = data.iteration, _level(data, avi)
     early = float(avi.mean[early_in(k)].mean())
-    levels = {key.lam: _level(data, own) for key, own in sorted(members.items())}
-    half = {key.lam: _first(data, own, level / 2) for key, own in sorted(members.items())}
+    levels = {key.lam: _level(data, curve) for key, curve in sorted(members.items())}
+    half = {key.lam: _first(data, curve, level / 2) for key, curve in sorted(members.items())}
     slower = _later(list(half.values()))
     listed = "; ".join(
         f"λ = {lam:g}: {number(levels[lam])}, half of AVI's at k = {number(half[lam])}"
@@ -175,8 +175,10 @@ def kl_converges(data: Family) -> Verdict:
 def _holding(claim: str, members: dict[Member, Measured], other: str) -> Verdict:
     if not members:
         return Verdict(claim, "The data do not have such runs.", None)
-    broken = [key for key, own in members.items() if (own.holds < 1).any()]
-    tight = min(float((own.bound / np.maximum(own.loss, 1e-300)).min()) for own in members.values())
+    broken = [key for key, curve in members.items() if (curve.holds < 1).any()]
+    tight = min(
+        float((curve.bound / np.maximum(curve.loss, 1e-300)).min()) for curve in members.values()
+    )
     worst = {f"λ = {key.lam:g}, τ = {key.tau:g}" for key in broken}
     if broken:
         seen = f"Broken for {', '.join(sorted(worst))}."
@@ -197,7 +199,7 @@ def theorem_1_holds(data: Family) -> Verdict:
     )
     members, avi, other = data.where("regularised", tau=0.0), _reference(data, "avi"), ""
     if members and avi is not None:
-        last = min(float(own.bound[-1]) for own in members.values())
+        last = min(float(curve.bound[-1]) for curve in members.values())
         other = f"Bounds end at {number(last)} and more, that of AVI at {number(avi.bound[-1])}."
     return _holding(claim, members, other)
 
@@ -217,12 +219,12 @@ def beta_trades(data: Family) -> Verdict:
     members = dict(sorted(members.items()))
     length = data.iteration[-1] / LONG
     asymptotic = [
-        _level(data, own) for key, own in members.items() if key.lam / key.tau + 1 <= length
+        _level(data, curve) for key, curve in members.items() if key.lam / key.tau + 1 <= length
     ]
-    times = [_first(data, own, NEAR * _level(data, own)) for own in members.values()]
+    times = [_first(data, curve, NEAR * _level(data, curve)) for curve in members.values()]
     listed = "; ".join(
-        f"β = {_beta(key):.4g}: {number(_level(data, own))}, near it from k = {number(time)} on"
-        for (key, own), time in zip(members.items(), times)
+        f"β = {_beta(key):.4g}: {number(_level(data, curve))}, near it from k = {number(time)} on"
+        for (key, curve), time in zip(members.items(), times)
     )
     seen = (
         f"Relative error over the last half with τ = {tau or 0:g}: {listed}. Asymptotic are "
@@ -241,7 +243,7 @@ def theorem_2_holds(data: Family) -> Verdict:
         "is not an iteration error, but a moving average of past iteration errors” "
         f"({PAPER}, Theorem 2, ‖·‖∞ form)."
     )
-    members = {key: own for key, own in data.where("regularised").items() if key.tau > 0}
+    members = {key: curve for key, curve in data.where("regularised").items() if key.tau > 0}
     return _holding(claim, members, "")
 
 
@@ -253,12 +255,12 @@ def plain_beside(data: Family) -> Finding:
     )
     plain, seen = data.where("plain"), []
     pairs = {
-        key: (own, data.members.get(key._replace(evaluation="regularised")))
-        for key, own in plain.items()
+        key: (curve, data.members.get(key._replace(evaluation="regularised")))
+        for key, curve in plain.items()
     }
     ratios = {
-        key: _level(data, own) / level
-        for key, (own, other) in pairs.items()
+        key: _level(data, curve) / level
+        for key, (curve, other) in pairs.items()
         if other is not None and (level := _level(data, other)) > 0
     }
     if ratios:

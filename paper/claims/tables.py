@@ -47,10 +47,10 @@ class Table:
 
     def rows(self, keys: Sequence[Any], counter: str) -> dict[Any, NDArray[np.bool_]]:
         """The rows of each key; all keys have the same whole numbers, which increase."""
-        rows = {key: np.array([own == key for own in keys]) for key in dict.fromkeys(keys)}
+        rows = {key: np.array([mask == key for mask in keys]) for key in dict.fromkeys(keys)}
         first = self.numbers[counter][next(iter(rows.values()))]
-        for key, own in rows.items():
-            values = self.numbers[counter][own]
+        for key, mask in rows.items():
+            values = self.numbers[counter][mask]
             where = f"{self.path}: column {counter!r} of {key}"
             odd = values[(values < 1) | (values != np.floor(values))]
             if odd.size:
@@ -89,7 +89,7 @@ class Assumption:
     def upto(self, largest: int) -> "Assumption":
         """The same without what has more restarts."""
         rows = self.n <= largest
-        mean, std = ({k: c[rows] for k, c in own.items()} for own in (self.mean, self.std))
+        mean, std = ({k: c[rows] for k, c in mask.items()} for mask in (self.mean, self.std))
         return replace(self, n=self.n[rows], mean=mean, std=std)
 
 
@@ -156,8 +156,8 @@ class Family:
     def where(self, evaluation: str, tau: float | None = None) -> dict[Member, Measured]:
         """MD-VI with this evaluation, and with this τ if it is given."""
         return {
-            key: own
-            for key, own in self.members.items()
+            key: mask
+            for key, mask in self.members.items()
             if (key.scheme, key.evaluation) == ("md-vi", evaluation) and tau in (None, key.tau)
         }
 
@@ -247,8 +247,8 @@ def read_assumption(path: Path) -> Assumptions:
     keys = [*zip(*table.words.values(), table.numbers["j"].astype(int).tolist())]
     parts: dict[tuple[str, str], dict[int, Assumption]] = {}
     for reading, lowest, j in dict.fromkeys(keys):
-        own = np.array([key == (reading, lowest, j) for key in keys])
-        part = {name: table.numbers[name][own] for name in numbers}
+        mask = np.array([key == (reading, lowest, j) for key in keys])
+        part = {name: table.numbers[name][mask] for name in numbers}
         below = Table(path, part, {})
         rows = below.rows(part["l"].astype(int).tolist(), "n")
         mean, std, settled = (
@@ -258,7 +258,7 @@ def read_assumption(path: Path) -> Assumptions:
         n = part["n"][next(iter(rows.values()))]
         proven = {length: float(column[0]) for length, column in settled.items()}
         parts.setdefault((reading, lowest), {})[j] = Assumption(n, mean, std, proven)
-    return Assumptions({product: dict(sorted(own.items())) for product, own in parts.items()})
+    return Assumptions({product: dict(sorted(mask.items())) for product, mask in parts.items()})
 
 
 def read_bounds(path: Path) -> Bounds:
@@ -285,7 +285,7 @@ def read_family(path: Path) -> Family:
     _check_words(table, "evaluation", ("regularised", "plain"))
     numbers = table.numbers
     columns = (*table.words.values(), numbers["lambda"].tolist(), numbers["tau"].tolist())
-    rows = table.rows([Member(*own) for own in zip(*columns)], "iteration")
+    rows = table.rows([Member(*mask) for mask in zip(*columns)], "iteration")
     return Family(
         numbers["iteration"][next(iter(rows.values()))],
         {key: Measured(*(numbers[name][row] for name in measured)) for key, row in rows.items()},

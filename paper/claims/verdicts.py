@@ -149,14 +149,14 @@ def schemes_agree(data: Compare) -> Verdict:
         f"The three stay within a factor of {number(apart)} of each other in every half decade "
         f"from k = 10. "
     )
-    if all(found.size for found in reached.values()):
-        first = {s: int(k[found[0]]) for s, found in reached.items()}
+    if all(places.size for places in reached.values()):
+        first = {s: int(k[places[0]]) for s, places in reached.items()}
         together = max(first.values()) <= ALIKE * min(first.values())
         listed = ", ".join(f"{value:,} ({_label(s)})" for s, value in first.items())
         seen += f"They first reach a tenth of AVI's late error at k = {listed}. "
     else:
         together = False
-        never = ", ".join(_label(s) for s, found in reached.items() if not found.size)
+        never = ", ".join(_label(s) for s, places in reached.items() if not places.size)
         seen += f"A tenth of AVI's late error is never reached by {never}. "
     seen += (
         f"Over the last half AVI's error is {number(avi)}, the largest of the others "
@@ -313,12 +313,12 @@ def averaging_shrinks_bound(data: Bounds) -> Verdict:
 
 def constant_betas(data: Bounds) -> dict[str, Array]:
     """The losses of MoVI with constant β, by β as it is written in the column's name."""
-    found = {
+    places = {
         name.removeprefix(CONSTANT_BETA_PREFIX): curve
         for name, curve in data.columns.items()
         if name.startswith(CONSTANT_BETA_PREFIX)
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(places.items()))
 
 
 def constant_beta_leaves_error(data: Bounds) -> Verdict:

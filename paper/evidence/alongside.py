@@ -72,9 +72,9 @@ def rows_of(rewards, ends):
     returns = np.diff(sums, prepend=0.0)
     rows = []
     for first in range(0, len(ends), ROW):
-        own = returns[(ended >= first) & (ended < first + ROW)]
-        mean = float(own.mean()) if len(own) else None
-        rows.append({"step": first + ROW, "episodes": len(own), "score": mean})
+        part = returns[(ended >= first) & (ended < first + ROW)]
+        mean = float(part.mean()) if len(part) else None
+        rows.append({"step": first + ROW, "episodes": len(part), "score": mean})
     return rows
 
 
@@ -96,11 +96,11 @@ def redrawn(state, seed):
     learner = state.learner
     keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), TORCH), len(learner.online))
     online = {
-        name: as_torch_draws(own, key) for (name, own), key in zip(learner.online.items(), keys)
+        name: as_torch_draws(part, key) for (name, part), key in zip(learner.online.items(), keys)
     }
     lagged = {
-        name: jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), online[name], own)
-        for name, own in learner.lagged.items()
+        name: jax.tree.map(lambda new, old: jnp.broadcast_to(new, old.shape), online[name], part)
+        for name, part in learner.lagged.items()
     }
     return state._replace(learner=learner._replace(online=online, lagged=lagged))
 

@@ -38,7 +38,7 @@ WHERE = "judged here on MinAtar at 1,000,000 steps, by the area under the greedy
 
 def verdicts(evidence: Evidence) -> tuple[Verdict, ...]:
     """The claims, in the plan's order."""
-    said = (
+    judged = (
         momentum_helps(evidence),
         does_not_improve(evidence, "deep-sql", "Deep SQL"),
         does_not_improve(evidence, "deep-dpp", "Deep DPP"),
@@ -46,7 +46,7 @@ def verdicts(evidence: Evidence) -> tuple[Verdict, ...]:
         slower_and_higher(evidence),
         heuristic_does_as_well(evidence),
     )
-    return tuple(replace(verdict, but=LIMITED) for verdict in said)
+    return tuple(replace(verdict, but=LIMITED) for verdict in judged)
 
 
 def missing(contrast: Contrast) -> str:
@@ -128,13 +128,13 @@ def by_beta(evidence: Evidence, game: str) -> tuple[str, bool | None, str]:
         waiting = f"{ended} of {planned} runs"
         return f"{waiting} have ended.", None, waiting
     quarter = scores[0].shape[1] // 4
-    early = [own[:, :quarter].mean(1) for own in scores]
-    late = [own[:, -quarter:].mean(1) for own in scores]
+    early = [group[:, :quarter].mean(1) for group in scores]
+    late = [group[:, -quarter:].mean(1) for group in scores]
     falls, rises = _change(early[-1], early[0]), _change(late[0], late[-1])
     decided = True if falls == rises == 1 else False if -1 in (falls, rises) else None
     words = "; ".join(
         f"{when} quarter "
-        + ", ".join(short(float(own.mean())) for own in each)
+        + ", ".join(short(float(group.mean())) for group in each)
         + f" (pooled standard error {short(_pooled(each[0], each[-1]))})"
         for when, each in (("first", early), ("last", late))
     )
@@ -202,16 +202,16 @@ def _games(label: str) -> Sequence[str] | None:
 
 def told(contrast: Contrast) -> str:
     """A contrast in words."""
-    found, games = contrast.comparison, ", ".join(contrast.complete)
-    if found is None:
+    result, games = contrast.comparison, ", ".join(contrast.complete)
+    if result is None:
         return f"{contrast.ended} of {contrast.planned} runs have ended, no game is complete."
     begins = f"By the {contrast.score} score"
     if not contrast.is_complete:
         count = f"{contrast.ended} of {contrast.planned} runs"
         begins += f", so far ({count}; complete: {games})"
-    each = ", ".join(f"{game} {bracketed(own)}" for game, own in found.games.items())
-    mean = "" if len(found.games) == 1 else f"; mean {bracketed(found.mean)}"
-    return f"{begins}: {each}{mean}; probability of improvement {probability(found.probability)}."
+    each = ", ".join(f"{game} {bracketed(group)}" for game, group in result.games.items())
+    mean = "" if len(result.games) == 1 else f"; mean {bracketed(result.mean)}"
+    return f"{begins}: {each}{mean}; probability of improvement {probability(result.probability)}."
 
 
 def share(value: float) -> str:

@@ -33,8 +33,8 @@ def processor() -> str:
     """Vendor, family and model, where the system says so."""
     file = Path("/proc/cpuinfo")
     lines = file.read_text().split("\n\n")[0].splitlines() if file.exists() else []
-    said = dict(line.split(":", 1) for line in lines if ":" in line)
-    known = {name.strip(): value.strip() for name, value in said.items()}
+    fields = dict(line.split(":", 1) for line in lines if ":" in line)
+    known = {name.strip(): value.strip() for name, value in fields.items()}
     return " ".join(known.get(name, "unknown") for name in ("vendor_id", "cpu family", "model"))
 
 

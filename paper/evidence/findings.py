@@ -98,10 +98,10 @@ def what_harms(evidence: Evidence, game: str = HARMED) -> Finding | None:
         f"On {game}, where matrix 1 has Momentum-DQN below DQN: with β = 0, is it below, too (then "
         "decoupling harms), or not (then the average does)? By the greedy score."
     )
-    found = [own.games for pair in pairs if (own := evidence.contrast(*pair).comparison)]
-    if not all(game in games for games in found) or len(found) < len(pairs):
+    gains = [contrast.games for pair in pairs if (contrast := evidence.contrast(*pair).comparison)]
+    if not all(game in games for games in gains) or len(gains) < len(pairs):
         return Finding(about, f"Not decided yet, {missing(without)}.")
-    one, other = (games[game] for games in found)
+    one, other = (games[game] for games in gains)
     word = "Not decided: the interval of either contains 0 or is above it"
     if _is_below(one):
         word = "Decoupling harms"
@@ -136,16 +136,16 @@ def clipped(evidence: Evidence) -> Finding | None:
     """How much of the probability of C51 was beyond its support; None without a run of it."""
     results = evidence.by("training")
     runs = () if results is None else results.runs
-    own = [run for run in runs if run.config.algorithm in ("c51", "momentum-c51")]
-    if not own:
+    contrast = [run for run in runs if run.config.algorithm in ("c51", "momentum-c51")]
+    if not contrast:
         return None
-    shares = [row.get("clipped_q") or 0.0 for run in own for row in read_metrics(run.path)]
+    shares = [row.get("clipped_q") or 0.0 for run in contrast for row in read_metrics(run.path)]
     most = max(shares, default=0.0)
     verdict = "too narrow" if most > NARROW else "wide enough"
     return Finding(
         "Was the support of C51 (51 atoms on ±100) wide enough?",
         f"At most {share(most)} of the probability of an iteration was beyond it, in "
-        f"{len(own)} runs: it was {verdict}.",
+        f"{len(contrast)} runs: it was {verdict}.",
     )
 
 
@@ -167,7 +167,7 @@ def ends_well(evidence: Evidence) -> Iterator[Finding]:
         if cell is None or ended < planned:
             yield Finding(about, f"Not decided yet, {ended} of {planned} runs.")
             continue
-        good = sum(own >= good_from for own in cell.evaluations)
+        good = sum(contrast >= good_from for contrast in cell.evaluations)
         same = "The same" if good >= enough else "Not the same"
-        each = ", ".join(short(own) for own in cell.evaluations)
+        each = ", ".join(short(contrast) for contrast in cell.evaluations)
         yield Finding(about, f"{same}: {good} of {planned} seeds. The returns: {each}.")

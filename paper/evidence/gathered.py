@@ -68,13 +68,15 @@ class Evidence:
     @cached_property
     def seeds(self) -> dict[Group, dict[tuple[str, str], int]]:
         """The number of planned seeds, by game and label."""
-        found: dict[Group, dict[tuple[str, str], int]] = {}
+        planned: dict[Group, dict[tuple[str, str], int]] = {}
         for sweep in self.plan.matrices:
             for cell in sweep.cells:
-                own = found.setdefault((suite_of(cell.env), self.plan.protocol_of(sweep.name)), {})
+                members = planned.setdefault(
+                    (suite_of(cell.env), self.plan.protocol_of(sweep.name)), {}
+                )
                 key = game_of(cell.env), cell.label
-                own[key] = own.get(key, 0) + len(cell.seeds)
-        return found
+                members[key] = members.get(key, 0) + len(cell.seeds)
+        return planned
 
     def by(self, score: Score, group: Group = MAIN) -> Results | None:
         """The results of a group by a score, if there are any."""
@@ -101,7 +103,7 @@ class Evidence:
     ) -> Contrast:
         """An algorithm against another; on these games alone, if any are named."""
         planned = self.seeds.get(group, {})
-        both = [g for g, own in planned if own == label and (g, over) in planned]
+        both = [g for g, members in planned if members == label and (g, over) in planned]
         shared = tuple(game for game in both if games is None or game in games)
         ours, theirs = {}, {}
         counts = np.zeros((2, 2), int)  # that have ended and are planned, of either
@@ -130,9 +132,9 @@ def gather(plan: Plan, runs: Sequence[Run]) -> tuple[Evidence, tuple[str, ...]]:
         group = suite_of(run.config.env), plan.protocol_of(run.sweep.name)
         known.setdefault(group, []).append(run)
     groups = {}
-    for (suite, protocol), own in known.items():
+    for (suite, protocol), members in known.items():
         name = slug(f"{suite} {protocol}").lower()
         title = f"{suite}, protocol {protocol}"
-        groups[suite, protocol], problems = gathered(name, title, suite, own)
+        groups[suite, protocol], problems = gathered(name, title, suite, members)
         odd += problems
     return Evidence(plan, groups, ended), tuple(odd)

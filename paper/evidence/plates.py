@@ -131,7 +131,7 @@ def _contrasts(evidence: Evidence, score: Score) -> list[tuple[Series, Contrast,
         if wanted and contrast.comparison is not None:
             pairs.append((series, contrast, contrast.comparison))
     styled = _styled([series for series, _, _ in pairs], avoided=INK)
-    return [(series, contrast, own) for series, (_, contrast, own) in zip(styled, pairs)]
+    return [(series, contrast, result) for series, (_, contrast, result) in zip(styled, pairs)]
 
 
 def improvements(evidence: Evidence, score: Score) -> IntervalsFigure | None:
@@ -167,20 +167,27 @@ def _diverged(results: Results | None, game: str, label: str) -> bool:
 def overall(evidence: Evidence, score: Score) -> IntervalsFigure | None:
     """Mean improvement and probability of improvement over DQN, of what is complete everywhere."""
     whole = [
-        (s.style, own) for s, contrast, own in _contrasts(evidence, score) if contrast.is_complete
+        (s.style, result)
+        for s, contrast, result in _contrasts(evidence, score)
+        if contrast.is_complete
     ]
     if not whole:
         return None
     statistics = {
-        "mean improvement": (0.0, [(style, own.mean) for style, own in whole]),
-        "probability of improvement": (0.5, [(style, own.probability) for style, own in whole]),
+        "mean improvement": (0.0, [(style, result.mean) for style, result in whole]),
+        "probability of improvement": (
+            0.5,
+            [(style, result.probability) for style, result in whole],
+        ),
     }
     return IntervalsFigure(
         name=f"overall-{score}",
         title=f"Improvement over DQN on MinAtar, over games, {score} score",
         subtitle=f"by the area under the {score} curve, {len(whole[0][1].games)} games",
         panels=tuple(
-            Statistic(title, none, tuple(Entry(style.label, style, own) for style, own in each))
+            Statistic(
+                title, none, tuple(Entry(style.label, style, result) for style, result in each)
+            )
             for title, (none, each) in statistics.items()
         ),
     )

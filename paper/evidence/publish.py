@@ -79,7 +79,7 @@ def answer(evidence: Evidence) -> str:
             cell, _, _ = evidence.counted(game, label, group=group)
             area = "" if cell is None else short(float(cell.areas.mean()))
             whole = contrast.is_complete and label != BASELINE
-            better = [own for own in contrast.complete if _above(evidence, own, label, group)]
+            better = [entry for entry in contrast.complete if _above(evidence, entry, label, group)]
             row = {"protocol": f"`{group[1]}`", "algorithm": pretty(label, label.split()[0])}
             row["improvement over DQN"] = _gain(contrast) if whole else ""
             row["all runs above all of DQN's on"] = (
@@ -93,7 +93,7 @@ def answer(evidence: Evidence) -> str:
 
 def _above(evidence: Evidence, game: str, label: str, group: Group) -> bool:
     """Whether the worst of the runs is better than the best of DQN's, by greedy area."""
-    ours, theirs = (evidence.counted(game, own, group=group)[0] for own in (label, BASELINE))
+    ours, theirs = (evidence.counted(game, entry, group=group)[0] for entry in (label, BASELINE))
     return ours is not None and theirs is not None and min(ours.areas) > max(theirs.areas)
 
 
@@ -105,12 +105,12 @@ def average(evidence: Evidence) -> str:
         "Double DQN over DQN": (DOUBLE, BASELINE),
         "Momentum-DQN over Double DQN": (MOMENTUM, DOUBLE),
     }
-    found = {name: evidence.contrast(*pair) for name, pair in asked.items()}
+    known = {name: evidence.contrast(*pair) for name, pair in asked.items()}
     rows = []
     for game in evidence.contrast(MOMENTUM, BASELINE).games:
-        gains = {n: {} if c.comparison is None else c.comparison.games for n, c in found.items()}
-        rows.append({"game": game, **{n: _estimate(own.get(game)) for n, own in gains.items()}})
-    whole = {n: _gain(c) if c.is_complete else "" for n, c in found.items()}
+        gains = {n: {} if c.comparison is None else c.comparison.games for n, c in known.items()}
+        rows.append({"game": game, **{n: _estimate(entry.get(game)) for n, entry in gains.items()}})
+    whole = {n: _gain(c) if c.is_complete else "" for n, c in known.items()}
     rows.append({"game": "mean", **whole})
     return _table(rows)
 
@@ -122,7 +122,7 @@ def pairs(evidence: Evidence) -> str:
     for score in scores:
         won, played, row = 0, 0, {"area by": f"{score} score"}
         for game in evidence.contrast(MOMENTUM, DECOUPLED).games:
-            cells = [evidence.counted(game, own, score)[0] for own in (MOMENTUM, DECOUPLED)]
+            cells = [evidence.counted(game, entry, score)[0] for entry in (MOMENTUM, DECOUPLED)]
             ours, theirs = (() if cell is None else cell.areas for cell in cells)
             above = sum(map(gt, ours, theirs))
             won, played = won + above, played + len(ours)
@@ -136,8 +136,8 @@ def cuts(evidence: Evidence) -> str:
     results, rows = evidence.by("training"), []
     runs = () if results is None else results.runs
     for game, label in dict.fromkeys((game_of(run.config.env), run.label or "") for run in runs):
-        own = [run for run in runs if (game_of(run.config.env), run.label) == (game, label)]
-        lengths = [n for run in own for row in read_evaluations(run.path) for n in row["lengths"]]
+        entry = [run for run in runs if (game_of(run.config.env), run.label) == (game, label)]
+        lengths = [n for run in entry for row in read_evaluations(run.path) for n in row["lengths"]]
         cut = sum(length >= LONGEST for length in lengths)
         if cut:
             row = {"game": game, "algorithm": pretty(label, label.split()[0])}
@@ -152,14 +152,14 @@ def _gain(contrast: Contrast) -> str:
 
 def verdicts(evidence: Evidence) -> str:
     """The paper's claims, judged."""
-    said = claims.verdicts(evidence)
-    return _table([{"claim": v.claim, "seen": v.seen, "verdict": v.word} for v in said])
+    judged = claims.verdicts(evidence)
+    return _table([{"claim": v.claim, "seen": v.seen, "verdict": v.word} for v in judged])
 
 
 def findings(evidence: Evidence) -> str:
     """What is described and not judged."""
-    said = [one for one in everything(evidence) if isinstance(one, Finding)]
-    return _table([{"asked": one.about, "seen": one.seen} for one in said])
+    judged = [one for one in everything(evidence) if isinstance(one, Finding)]
+    return _table([{"asked": one.about, "seen": one.seen} for one in judged])
 
 
 def games(evidence: Evidence) -> str:
@@ -171,13 +171,13 @@ def games(evidence: Evidence) -> str:
         _, dqn, planned = evidence.counted(game, BASELINE)
         _, momentum, wanted = evidence.counted(game, MOMENTUM)
         row = {"game": game, "runs": f"{dqn} of {planned} and {momentum} of {wanted}"}
-        for own in (greedy, training):
-            found = {} if own.comparison is None else own.comparison.games
-            row[f"improvement, {own.score} score"] = _estimate(found.get(game))
-            cells = [evidence.counted(game, one, own.score)[0] for one in (MOMENTUM, BASELINE)]
+        for entry in (greedy, training):
+            known = {} if entry.comparison is None else entry.comparison.games
+            row[f"improvement, {entry.score} score"] = _estimate(known.get(game))
+            cells = [evidence.counted(game, one, entry.score)[0] for one in (MOMENTUM, BASELINE)]
             areas = [cell.areas for cell in cells if cell is not None]
-            row[f"p, {own.score} score"] = (
-                f"{ttest_ind(*areas, equal_var=False).pvalue:.2g}" if game in found else ""
+            row[f"p, {entry.score} score"] = (
+                f"{ttest_ind(*areas, equal_var=False).pvalue:.2g}" if game in known else ""
             )
         rows.append(row)
     return _table(rows)
@@ -190,7 +190,9 @@ def _estimate(estimate: Estimate | None) -> str:
 def alongside(evidence: Evidence) -> str:
     """DQN measured as the study measures: games played alongside the training (alongside.py)."""
     rows = []
-    published = {game_of(own.env): own for own in evidence.plan.published if own.label == BASELINE}
+    published = {
+        game_of(entry.env): entry for entry in evidence.plan.published if entry.label == BASELINE
+    }
     for watched in WATCHED:
         game, _, torch = watched.partition(" ")
         theirs = published[game]
@@ -248,12 +250,12 @@ def values(evidence: Evidence) -> str:
 
 def _largest(evidence: Evidence, game: str, label: str, group: Group = MAIN) -> str:
     results = evidence.by("training", group)
-    own = [
+    entry = [
         max(row["mean_q"] or 0.0 for row in read_metrics(run.path))
         for run in (() if results is None else results.runs)
         if (game_of(run.config.env), run.label) == (game, label)
     ]
-    return short(sum(own) / len(own)) if own else ""
+    return short(sum(entry) / len(entry)) if entry else ""
 
 
 def peer(evidence: Evidence) -> str:
@@ -267,7 +269,7 @@ def peer(evidence: Evidence) -> str:
         difference = ""
         if len(ours) == len(theirs) == seeds:
             difference = percent((sum(ours) - sum(theirs)) / abs(sum(theirs)))
-        columns = [_by_seed(own, seeds) for own in (ours, theirs)]
+        columns = [_by_seed(entry, seeds) for entry in (ours, theirs)]
         names = "environment", "SAC, by seed", "stable-baselines3, by seed", "difference of means"
         rows.append(dict(zip(names, (env, *columns, difference))))
     return _table(rows)
@@ -288,8 +290,8 @@ def as_drawn(rows: Sequence[Mapping[str, Any]]) -> float:
     games = sum(row["episodes"] for row in rows) + rate * (DRAWN_STEPS - rows[-1]["step"])
     window, total, taken = games / 10, 0.0, 0.0
     for row in reversed(rows):
-        own = min(row["episodes"], window - taken)
-        total, taken = total + own * (row["score"] or 0.0), taken + own
+        entry = min(row["episodes"], window - taken)
+        total, taken = total + entry * (row["score"] or 0.0), taken + entry
     return total / taken
 
 
@@ -307,7 +309,7 @@ def by_chance(evidence: Evidence) -> str:
     }
     sizes: dict[tuple[int, int], list[str]] = {}
     for name, (label, group, games) in asked.items():
-        seeds = {n for (_, own), n in evidence.seeds.get(group, {}).items() if own == label}
+        seeds = {n for (_, entry), n in evidence.seeds.get(group, {}).items() if entry == label}
         for count in seeds:
             sizes.setdefault((count, games), []).append(name)
     rows = [
@@ -380,8 +382,11 @@ def chapters(evidence: Evidence) -> list[Chapter]:
     """What was asked and seen, and every group of runs of the plan by itself."""
     figures = [figure for draw in drawn() if (figure := draw(evidence)) is not None]
     progress = [
-        {"matrix": own.name, "runs that have ended": f"{evidence.ended[own.name]} of {own.runs}"}
-        for own in evidence.plan.matrices
+        {
+            "matrix": entry.name,
+            "runs that have ended": f"{evidence.ended[entry.name]} of {entry.runs}",
+        }
+        for entry in evidence.plan.matrices
     ]
     front = Chapter(
         "evidence",

@@ -48,7 +48,7 @@ def acting(agent: Agent) -> Agent:
         {name: agent.params[name]},
         agent.spaces,
         acts_on=name,
-        kinds={own: kind for own, kind in agent.kinds.items() if own == name},
+        kinds={entry: kind for entry, kind in agent.kinds.items() if entry == name},
         spec=agent.spec,
         about=agent.about,
     )
@@ -121,7 +121,7 @@ def written(card: Mapping[str, Any]) -> str:
         "protocol": card["protocol"],
         "command": f"`{card['command']}`",
         "commit": card["commit"],
-        "versions": ", ".join(f"{own} {number}" for own, number in card["versions"].items()),
+        "versions": ", ".join(f"{entry} {number}" for entry, number in card["versions"].items()),
         "networks": f"{', '.join(card['networks'])}: what acts, and nothing else",
         "licence": card["licence"],
     }
@@ -163,7 +163,7 @@ def commit_of(run: Run) -> str:
 
 def fill(folder: Path, zoo: Path) -> list[Path]:
     """Writes what a folder has for the zoo; the agents' directories."""
-    found = []
+    filled = []
     for run in find_runs(folder).runs:
         file = run.path / AGENT_FILE
         known = run.config.seed == 0 and run.state == "finished"
@@ -178,8 +178,8 @@ def fill(folder: Path, zoo: Path) -> list[Path]:
         write_aside(place / "card.json", json.dumps(card, indent=1, ensure_ascii=False) + "\n")
         write_aside(place / "README.md", written(card))
         file.unlink()
-        found.append(place)
-    return found
+        filled.append(place)
+    return filled
 
 
 def index(zoo: Path) -> str:

@@ -90,9 +90,9 @@ def assumption_check(
         past = member_keys(seed, members)
         future = member_keys((seed + 1) % 2**63, members, restarts)
         for begin in range(0, members, batch):
-            some, own = mdps[begin : begin + batch], past[begin : begin + batch]
+            some, chosen = mdps[begin : begin + batch], past[begin : begin + batch]
             fresh = future[begin * restarts : (begin + len(some)) * restarts]
-            before, after = _history(some, own, iteration)
+            before, after = _history(some, chosen, iteration)
             estimates = [
                 _running(np.asarray(products)[list(lengths)], len(some), restarts)
                 for products in _restarted(some, before, after, fresh, iteration, max(lengths))
@@ -211,8 +211,8 @@ def _products(
 
     def iteration(carry: Any, k: Array) -> Any:
         tables, xs = carry
-        own = greedy(MOVI.algorithm, tables)  # π_k
-        xs = tuple(jnp.where(k > j, applied(mdp, own, x), x) for x in xs)
+        chosen = greedy(MOVI.algorithm, tables)  # π_k
+        xs = tuple(jnp.where(k > j, applied(mdp, chosen, x), x) for x in xs)
         tables, _ = sampled_iteration(MOVI, tables, mdps, k)
         return (tables, xs), xs
 

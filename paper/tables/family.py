@@ -76,9 +76,9 @@ def sparse_rewards(mdps: FiniteMDP, seed: int, share: float = 0.1) -> FiniteMDP:
     """
     many = max(1, round(share * mdps.states))
     rewards = np.zeros(mdps.rewards.shape)
-    for i, own in enumerate(rewards):
+    for i, mine in enumerate(rewards):
         rng = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(i, 1)))
-        own[rng.choice(mdps.states, many, replace=False)] = rng.uniform(0, 1, (many, 1))
+        mine[rng.choice(mdps.states, many, replace=False)] = rng.uniform(0, 1, (many, 1))
     return FiniteMDP(mdps.successors, mdps.probabilities, rewards, mdps.discount)
 
 
@@ -148,11 +148,11 @@ def study(
             sums = []
             for policies, error in _runs(mdps, pairs, at, how == "regularised", seed):
                 for tau in dict.fromkeys(taus):
-                    own = [i for i, pair in enumerate(pairs) if pair[1] == tau]
-                    if own:
-                        found = batch_losses(mdps, optimal[tau], policies[own], pool, float(tau))
-                        for place, i in enumerate(own):
-                            losses[i].append(Losses(found.l1[place], found.sup[place]))
+                    mine = [i for i, pair in enumerate(pairs) if pair[1] == tau]
+                    if mine:
+                        lost = batch_losses(mdps, optimal[tau], policies[mine], pool, float(tau))
+                        for place, i in enumerate(mine):
+                            losses[i].append(Losses(lost.l1[place], lost.sup[place]))
                 sums.append(error)
                 move(1)
             for i, (lam, tau) in enumerate(pairs):
@@ -229,13 +229,13 @@ def _advance(
         def one(tables: Any, average: Array, term: Array, knob: Array) -> Any:
             kappa, beta, tau = knob
             algorithm = mirrored(kappa, beta, tau, regularised)
-            made = update(algorithm, tables, sampled, mdp, 0.0)
-            seen, read = (state_values(algorithm, x) for x in (made.seen, made.read))
+            updated = update(algorithm, tables, sampled, mdp, 0.0)
+            seen, read = (state_values(algorithm, x) for x in (updated.seen, updated.read))
             error = mdp.discount * (seen - exact(read))
             average = beta * average + jnp.where(tau > 0, 1 - beta, 1.0) * error
             norm = jnp.max(jnp.abs(average.reshape(members, -1)), 1)
             term = jnp.where(tau > 0, gamma * term + norm, norm)
-            return made.tables, average, term
+            return updated.tables, average, term
 
         tables, average, term = state
         return jax.vmap(one)(tables, average, term, knobs)

@@ -193,8 +193,8 @@ def gathered(
     if not greedy:
         return by_training, odd
     games = tuple(g for g in by_training.games if any(g == game for game, _ in greedy))
-    own = {"name": f"{name}-greedy", "score": "greedy", "games": games, "cells": greedy}
-    return replace(by_training, greedy=replace(by_training, **own)), odd  # type: ignore[arg-type]
+    changes = {"name": f"{name}-greedy", "score": "greedy", "games": games, "cells": greedy}
+    return replace(by_training, greedy=replace(by_training, **changes)), odd  # type: ignore[arg-type]
 
 
 def _order(run: Run) -> tuple[Any, ...]:
@@ -221,7 +221,9 @@ def derived_labels(configs: Sequence[Config]) -> list[str]:
     for config, fields in zip(configs, described):
         for name in {*SHARED, "preset"} | (fields.keys() - FIELDS):
             values.setdefault((config.env, config.algorithm, name), set()).add(str(fields[name]))
-    varying = {(algorithm, name) for (_, algorithm, name), own in values.items() if len(own) > 1}
+    varying = {
+        (algorithm, name) for (_, algorithm, name), texts in values.items() if len(texts) > 1
+    }
     return [
         " ".join(
             [config.algorithm]
@@ -299,8 +301,8 @@ def _series(configs: Mapping[tuple[str, str], Config]) -> tuple[Series, ...]:
     series = []
     for label in order:
         algorithm = first[label].algorithm
-        own = ALGORITHMS.get(algorithm) if plain[algorithm] == label else None
-        style = Style(pretty(label, algorithm), *(own or next(looks)))
+        look = ALGORITHMS.get(algorithm) if plain[algorithm] == label else None
+        style = Style(pretty(label, algorithm), *(look or next(looks)))
         series.append(Series(label, first[label], style))
     return tuple(series)
 

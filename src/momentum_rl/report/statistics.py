@@ -65,12 +65,12 @@ def mean_and_deviation(scores: Array) -> tuple[Array, Array]:
     The deviation is that of these runs (divided by their number, not by one less). An iteration
     that no run has is NaN in both.
     """
-    there = ~np.isnan(scores)
-    count = there.sum(0)
-    known = np.where(there, scores, 0.0)
+    present = ~np.isnan(scores)
+    count = present.sum(0)
+    known = np.where(present, scores, 0.0)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = known.sum(0) / count
-        deviation = np.sqrt((np.where(there, scores - mean, 0.0) ** 2).sum(0) / count)
+        deviation = np.sqrt((np.where(present, scores - mean, 0.0) ** 2).sum(0) / count)
     return mean, deviation
 
 
