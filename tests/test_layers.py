@@ -69,7 +69,9 @@ def layer(name):
 def test_imports_go_one_way(name):
     here = layer(name)
     allowed = GROUND if here in GROUND else GROUND | below(here)
-    wrong = [f"line {line}: {there}" for there, line in imports(name) if layer(there) not in allowed]
+    wrong = [
+        f"line {line}: {there}" for there, line in imports(name) if layer(there) not in allowed
+    ]
     assert not wrong, f"{here} may not import these: {wrong}"
 
 
