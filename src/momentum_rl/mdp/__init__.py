@@ -44,7 +44,7 @@ _named, __dir__ = lazy_attributes(__name__, _HOMES)
 
 
 def __getattr__(name: str) -> Any:
-    found = _named(name)
+    value = _named(name)
     if name in __all__:
         import_module("momentum_rl.mdp.operators")
-    return found
+    return value

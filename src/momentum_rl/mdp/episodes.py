@@ -117,8 +117,8 @@ def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
 def _absorbing(mdp: FiniteMDP) -> np.ndarray:
     """States that all their actions stay in, for nothing, [S]."""
     owners = mdp.owners() if mdp.ragged else np.arange(mdp.states)[:, None]
-    own = (mdp.successors == owners[..., None]) | (mdp.probabilities == 0)
-    stays = own.all(-1) & ((mdp.rewards == 0) | np.isneginf(mdp.rewards))
+    at_home = (mdp.successors == owners[..., None]) | (mdp.probabilities == 0)
+    stays = at_home.all(-1) & ((mdp.rewards == 0) | np.isneginf(mdp.rewards))
     return mdp.best(-stays.astype(float)) == -1.0
 
 

@@ -41,8 +41,8 @@ def load_mdp(
       minimise: whether its rewards are costs.
     """
     arrays = read_arrays(path, FIELDS, OPTIONAL)
-    own = arrays.pop("discount")
-    gamma = own if discount is None else np.full(np.shape(own), float(discount))
+    stored = arrays.pop("discount")
+    gamma = stored if discount is None else np.full(np.shape(stored), float(discount))
     rewards = -floats("rewards", arrays.pop("rewards")) if minimise else arrays.pop("rewards")
     successors, probabilities = arrays.pop("successors"), arrays.pop("probabilities")
     try:

@@ -186,10 +186,10 @@ class FiniteMDP:
         cells = math.prod(shape[:2])
         require(f"a table of {cells:,} pairs (s, a)", memory=cells * (12 * self.branching + 8))
         stay = np.arange(self.states)[:, None, None], np.arange(self.branching) == 0, -np.inf
-        arrays = [aligned(shape[: own.ndim + 1], own.dtype) for own in leaves(self)[:3]]
-        for array, own, missing in zip(arrays, leaves(self), stay):
+        arrays = [aligned(shape[: entries.ndim + 1], entries.dtype) for entries in leaves(self)[:3]]
+        for array, entries, missing in zip(arrays, leaves(self), stay):
             array[...] = missing
-            array[self.owners(), self.choices] = own
+            array[self.owners(), self.choices] = entries
         fields = *(frozen(array, array.dtype) for array in arrays), self.discount
         return unchecked(*fields, names=(self.state_names, self.action_names), missed=self.missed)
 

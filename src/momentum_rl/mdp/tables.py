@@ -152,13 +152,13 @@ def of_pairs(states: Any, actions: Any, kernel: Any, rewards: Any) -> Arrays:
 
 def of_toy_text(environment: Any, axes: Axes | None) -> Arrays:
     """From a toy-text environment or its table ``P``, whose states may have different actions."""
-    own = isinstance(environment, Mapping)
-    table = environment if own else _table_of(environment)
+    is_table = isinstance(environment, Mapping)
+    table = environment if is_table else _table_of(environment)
     if axes == "AS":
         table = _turned(table)
     numbered = _checked_table(table)
     states = len(numbered)
-    if own and axes is None:
+    if is_table and axes is None:
         warn_of_axes("table", states, len(numbered[0]), f"P[s][a]; {_SAY}")
     at_rest = {
         s

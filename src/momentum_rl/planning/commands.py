@@ -106,8 +106,10 @@ class Solve(Read):
         name = value_of(arguments, "--scheme")
         if name is None:
             return "a scheme's own options need its name, as in --scheme md-vi"
-        own = [f"--{option}" for option in written_options(type(options_of(name)))]
-        return f"{name}'s own are {', '.join(own)}" if own else f"{name} has none of its own"
+        options = [f"--{option}" for option in written_options(type(options_of(name)))]
+        if not options:
+            return f"{name} has none of its own"
+        return f"{name}'s own are {', '.join(options)}"
 
     def execute(self) -> None:
         """Solve, print, write."""

@@ -102,7 +102,7 @@ def compare_schemes(
             now, ahead = ahead, next(chunks, None)
             rows = slice(now.first - 1, now.first - 1 + len(now.policies[0]))
             # Greedy policies all at once: schemes share some of them.
-            greedy = [i for i, own in enumerate(now.policies) if own.ndim == 3]
+            greedy = [i for i, actions in enumerate(now.policies) if actions.ndim == 3]
             if greedy:
                 policies = np.stack([now.policies[i] for i in greedy])
                 losses = batch_losses(mdps, optimal_q[0.0], policies, pool)

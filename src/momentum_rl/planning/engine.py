@@ -214,8 +214,8 @@ def _held(algorithm: Algorithm, tables: Tables, read: Read, mdp: DeviceMDP, beta
     def again(carry: Any) -> Any:
         q, _, _, n = carry
         new = sweep(q)
-        there = new > -jnp.inf
-        change, size = (jnp.max(jnp.where(there, jnp.abs(x), 0.0)) for x in (new - q, new))
+        present = new > -jnp.inf
+        change, size = (jnp.max(jnp.where(present, jnp.abs(x), 0.0)) for x in (new - q, new))
         return new, change, size, n + 1
 
     return with_value(jax.lax.while_loop(moving, again, (q, jnp.inf, 0.0, 0))[0])

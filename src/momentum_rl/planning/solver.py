@@ -151,17 +151,17 @@ def _run_exact(
     wanted, bounds, done, most = Aim(tolerance, True), np.full(1, np.inf), 0, float(limit)
     while done < most and not bounds[-1] <= wanted.goal(floor, np):
         many = min(_CHUNK, limit - done)
-        tables, made, v, found, lowest = _exact(
+        tables, count, v, proven, lowest = _exact(
             tables, done + 1, mdp, wanted, floor, scheme=scheme, iterations=many
         )
-        made, floor = int(made), float(lowest)
-        bounds = np.concatenate([bounds, np.asarray(found)[:made]])
+        count, floor = int(count), float(lowest)
+        bounds = np.concatenate([bounds, np.asarray(proven)[:count]])
         if scheme.algorithm is AVI and done == 0:
             # Twice as many as it takes without rounding: then rounding is in the way.
-            at_most = sweeps_needed(float(found[0]), tolerance, float(mdp.discount[0, 0]))
+            at_most = sweeps_needed(float(proven[0]), tolerance, float(mdp.discount[0, 0]))
             most = min(most, 2 * at_most + _CHUNK)
-        move(made)
-        done += made
+        move(count)
+        done += count
     policy = np.asarray(_policy(tables, scheme))
     del tables  # as large as what the certificate is about to need
     q, proven = _certificate(mdp, v, tau=scheme.algorithm.tabular.tau)
@@ -235,20 +235,20 @@ def _exact(
     read, algorithm = exactly(mdp), scheme.algorithm
 
     def unfinished(carry: Any) -> Array:
-        _, made, _, bounds, floor = carry
-        reached = bounds[jnp.maximum(made - 1, 0)] <= wanted.goal(floor, jnp)
-        return (made < iterations) & ~reached
+        _, count, _, bounds, floor = carry
+        reached = bounds[jnp.maximum(count - 1, 0)] <= wanted.goal(floor, jnp)
+        return (count < iterations) & ~reached
 
     def iteration(carry: Any) -> Any:
-        tables, made, _, bounds, floor = carry
-        now = update(algorithm, tables, read, mdp, scheme.rate(first + made))
+        tables, count, _, bounds, floor = carry
+        now = update(algorithm, tables, read, mdp, scheme.rate(first + count))
         v = state_values(algorithm, now.read)
         # The sweep that updates the tables also certifies the values that it started from.
         backed_up = mdp.rewards + mdp.discount * state_values(algorithm, now.seen)
-        found = regularised_bracket(mdp, v, backed_up, algorithm.tabular.tau)
-        bounds = bounds.at[made].set(found.bound)
-        floor = jnp.maximum(floor, found.floor)
-        return now.tables, made + 1, v, bounds, floor
+        near = regularised_bracket(mdp, v, backed_up, algorithm.tabular.tau)
+        bounds = bounds.at[count].set(near.bound)
+        floor = jnp.maximum(floor, near.floor)
+        return now.tables, count + 1, v, bounds, floor
 
     v, bounds = jnp.zeros(mdp.rewards.shape[0]), jnp.full(iterations, jnp.inf)
     begin: Any = (tables, 0, v, bounds, floor)
@@ -267,15 +267,15 @@ def _sampled(
 
 @partial(jax.jit, static_argnums=1)
 def _policy(tables: Any, scheme: Scheme) -> Array:
-    own = policy(scheme.algorithm, tables)
-    return own.astype(jnp.int32) if own.ndim == 1 else own
+    actions = policy(scheme.algorithm, tables)
+    return actions.astype(jnp.int32) if actions.ndim == 1 else actions
 
 
 @partial(table_jit, static_argnames="tau")
 def _certificate(mdp: DeviceMDP, v: Array, *, tau: float) -> tuple[Array, Array]:
     backed_up = mdp.rewards + mdp.discount * exactly(mdp)(v)
-    found = regularised_bracket(mdp, v, backed_up, tau)
-    return backed_up + found.shift, found.bound
+    near = regularised_bracket(mdp, v, backed_up, tau)
+    return backed_up + near.shift, near.bound
 
 
 def _best_certificate(

@@ -107,9 +107,11 @@ def sampled_iteration(
 ) -> tuple[Any, Array]:
     """Iteration k on samples: the tables after it, and its error ε_k, [N, A]."""
     algorithm, beta = scheme.algorithm, scheme.rate(k)
-    made, exact = (update(algorithm, tables, mdps.read(k, m), mdps.mdp, beta) for m in (samples, 0))
-    error = made.new[algorithm.value_table] - exact.new[algorithm.value_table]
-    return made.tables, error / (1 - beta) if algorithm.tabular.in_psi else error
+    noisy, exact = (
+        update(algorithm, tables, mdps.read(k, m), mdps.mdp, beta) for m in (samples, 0)
+    )
+    error = noisy.new[algorithm.value_table] - exact.new[algorithm.value_table]
+    return noisy.tables, error / (1 - beta) if algorithm.tabular.in_psi else error
 
 
 def applied(mdp: DeviceMDP, policy: Array, x: Array) -> Array:
@@ -328,8 +330,8 @@ def policy_losses(mdp: FiniteMDP, optimal_q: np.ndarray, policies: np.ndarray) -
     """Norms of q* − q_π for policies [N, S] of one MDP."""
     first, place = distinct_rows(policies)
     differences = _direct if mdp.states <= DIRECT else _matrix_free
-    found = _norms(mdp, differences(mdp, optimal_q, policies[first]))
-    return Losses(found.l1[place], found.sup[place])
+    losses = _norms(mdp, differences(mdp, optimal_q, policies[first]))
+    return Losses(losses.l1[place], losses.sup[place])
 
 
 def stochastic_losses(
@@ -594,8 +596,8 @@ def concentrability(mdp: FiniteMDP, mu: np.ndarray, nu: np.ndarray) -> float:
         problem = every[:, None]
         while True:
             systems = np.eye(states) - discount * kernel[every, policies]
-            own = rewards[problem, every, policies][..., None]
-            v = np.linalg.solve(systems, own)[..., 0]
+            earned = rewards[problem, every, policies][..., None]
+            v = np.linalg.solve(systems, earned)[..., 0]
             q = rewards + discount * (v @ kernel.reshape(-1, states).T).reshape(rewards.shape)
             better = q.max(-1) > q[problem, every, policies] + 1e-12
             if not better.any():

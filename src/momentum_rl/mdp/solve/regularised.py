@@ -53,9 +53,9 @@ def _bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real) -> Bracket:
     actions, unit = mdp.rewards.shape[-1], rounding(mdp)
     size = reward_size(mdp) + tau * np.log(actions)
     discount = mdp.discount[0, 0]
-    found = bracket(v, soft_maximum(backed_up, tau) - v, size, discount, unit, jnp)
+    exact = bracket(v, soft_maximum(backed_up, tau) - v, size, discount, unit, jnp)
     more = tau * (actions + 8) * 2.0**-52 / (1 - discount)
-    return found._replace(bound=found.bound + more, floor=found.floor + more)
+    return exact._replace(bound=exact.bound + more, floor=exact.floor + more)
 
 
 def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None = None) -> Optimum:
@@ -80,13 +80,13 @@ def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None =
     with jax.enable_x64(True):
         device = on_device(mdp)
         v = jnp.asarray(_newton(mdp, tau)) if mdp.states <= DIRECT else jnp.zeros(mdp.states)
-        made, most = 0, np.inf
+        count, most = 0, np.inf
         while True:
             v, q, bound, floor = _sweeps(device, v, wanted, _SWEEPS, tau)
-            made += _SWEEPS
+            count += _SWEEPS
             goal = float(wanted.goal(float(floor)))
-            most = min(most, made + 4 * sweeps_needed(float(bound), goal, float(mdp.discount)))
-            if bound <= goal or made >= most:
+            most = min(most, count + 4 * sweeps_needed(float(bound), goal, float(mdp.discount)))
+            if bound <= goal or count >= most:
                 break
         policy = np.asarray(soft_policy(q, tau))
         bound = np.asarray(bound)
@@ -111,9 +111,9 @@ def _newton(mdp: FiniteMDP, tau: float) -> np.ndarray:
         # κ ln π = gaps − τ ln Σ, finite where ln π is not.
         with np.errstate(invalid="ignore"):  # −inf − (−inf) where there is no action
             owns = np.where(pi > 0, mdp.rewards - gaps, 0.0)
-        own = (pi * owns).sum(1) + tau * np.log(terms.sum(1))
+        earned = (pi * owns).sum(1) + tau * np.log(terms.sum(1))
         new = np.linalg.solve(
-            np.eye(mdp.states) - discount * np.einsum("sa,san->sn", pi, kernel), own
+            np.eye(mdp.states) - discount * np.einsum("sa,san->sn", pi, kernel), earned
         )
         change = np.abs(new - v).max()
         v = new
@@ -134,14 +134,14 @@ def _sweeps(
         return v, backed_up, _bracket(mdp, v, backed_up, tau), n
 
     def unfinished(carry: Any) -> Array:
-        _, _, found, n = carry
-        return (found.bound > wanted.goal(found.floor, jnp)) & (n < most)
+        _, _, near, n = carry
+        return (near.bound > wanted.goal(near.floor, jnp)) & (n < most)
 
     def sweep(carry: Any) -> Any:
         return carried(soft_maximum(carry[1], tau), carry[3] + 1)
 
-    v, backed_up, found, _ = jax.lax.while_loop(unfinished, sweep, carried(v, 0))
-    return v, backed_up + found.shift, found.bound, found.floor
+    v, backed_up, near, _ = jax.lax.while_loop(unfinished, sweep, carried(v, 0))
+    return v, backed_up + near.shift, near.bound, near.floor
 
 
 def entropy(policy: np.ndarray) -> np.ndarray:

@@ -80,17 +80,17 @@ class Solution(NamedTuple):
     @door
     def action(self, state: int | str) -> Any:
         """π(s) of one state, or its likeliest action; the action's name if it has one."""
-        own = self.policy[self._number(state)]
-        number = int(own if self.policy.ndim == 1 else own.argmax())
+        chosen = self.policy[self._number(state)]
+        number = int(chosen if self.policy.ndim == 1 else chosen.argmax())
         return number if self.mdp.action_names is None else str(self.mdp.action_names[number])
 
     def _number(self, state: int | str) -> int:
         names = self.mdp.state_names
         if isinstance(state, str):
-            found = np.flatnonzero(names == state) if names is not None else np.empty(0)
-            if len(found) != 1:
+            numbers = np.flatnonzero(names == state) if names is not None else np.empty(0)
+            if len(numbers) != 1:
                 raise UserError(f"state: {state!r}, expected the name of one state")
-            return int(found[0])
+            return int(numbers[0])
         if not 0 <= state < self.mdp.states:
             raise UserError(f"state: {state}, expected a number in 0..{self.mdp.states - 1}")
         return int(state)
@@ -113,21 +113,21 @@ def solution(
     require_single(mdp)
     tolerance = TOLERANCE if tolerance is None else tolerance
     check_tolerance(tolerance)
-    found = optimal(mdp, Aim(float(tolerance), True), method)
-    state = found.state
+    best = optimal(mdp, Aim(float(tolerance), True), method)
+    state = best.state
     return Solution(
         q=np.asarray(state.q),
         policy=actions_of(mdp, np.asarray(state.index)).astype(np.int32),
         bound=state.bound,
-        iterations=found.sweeps,
+        iterations=best.sweeps,
         converged=state.bound <= tolerance,
         tolerance=tolerance,
-        scheme=found.method,
+        scheme=best.method,
         floor=max(state.floor, rounding_floor(mdp)),
         needed=None,
         mdp=mdp,
-        why=found.why,
-        evaluations=found.evaluations,
+        why=best.why,
+        evaluations=best.evaluations,
     )
 
 
@@ -140,8 +140,8 @@ def rounding_floor(mdp: FiniteMDP) -> float:
     """
     require_single(mdp)
     best, size = mdp.best(mdp.rewards), largest_reward(mdp)
-    found = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), rounding(mdp))
-    return float(found.floor)
+    proven = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), rounding(mdp))
+    return float(proven.floor)
 
 
 class PolicyValue(NamedTuple):
@@ -170,6 +170,6 @@ def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
     else:
         q, bound = bounded_policy_value(mdp, solution.policy, tolerance, solution.v)
         mean = float(mdp.chosen(q, solution.policy).mean())
-    there = ~np.isneginf(mdp.rewards)
-    off = np.abs(np.subtract(solution.q, q, where=there, out=np.zeros(q.shape))).max()
+    present = ~np.isneginf(mdp.rewards)
+    off = np.abs(np.subtract(solution.q, q, where=present, out=np.zeros(q.shape))).max()
     return PolicyValue(q, mean, solution.bound + float(off) + bound)
