@@ -336,7 +336,7 @@ def test_image_observations_are_learned_from_in_their_own_dtype():
 def test_a_replay_of_your_own_has_the_configs_horizon_or_is_refused():
     config = Config("dqn", "CartPole-v1", n_step=3, **{**SHORT, "learning_starts": 1, "steps": 5})
     space = ObservationSpace((4,), "float32")
-    with pytest.raises(UserError, match=r"replay: expected .*Horizon\(steps=3, num_envs=1"):
+    with pytest.raises(UserError, match=r"replay: expected .*NStep\(steps=3, num_envs=1"):
         train(config, replay=UniformReplay(200, space))
     own = UniformReplay(200, space, horizon=NStep(3))
     assert len(train(config, replay=own).loop.replay) == 3
