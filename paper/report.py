@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -20,23 +20,18 @@ class Report:
     """What the other commands wrote, and what `movi train` and `movi sweep` did below it."""
     out: Annotated[Path | None, arg(metavar="PAGE")] = None
     """The page; figures go next to it (default: DIR/report.html)."""
-    reference: Annotated[tuple[Path, ...], arg(metavar="FILE …")] = ()
-    """Published curves to lay over ours. Atari, training: Dopamine's JSON (one file per game), or a
-    CSV with game, variant, run, iteration, train_return. MinAtar, greedy: a CSV with game, algo,
-    step, return."""
     format: tuple[Literal["pdf", "png", "svg", "csv"], ...] = ("pdf", "png", "svg")
     """What the figures are written as; csv for their numbers."""
 
     def execute(self) -> None:
         """Write the page and say where it is."""
-        page = write_report(self.directory, self.out, self.reference, self.format)
+        page = write_report(self.directory, self.out, self.format)
         print(f"report       {page}")
 
 
 def write_report(
     directory: Path,
     out: Path | None = None,
-    references: Sequence[Path] = (),
     formats: Sequence[str] = ("pdf", "png", "svg"),
 ) -> Path:
     """Write the page; what could not be used is named on it and on standard error."""
@@ -46,18 +41,13 @@ def write_report(
     from momentum_rl.runs.finding import find_runs
     from paper.claims.atari import chapter_on
     from paper.claims.experiments import chapters_of_tables
-    from paper.references import laid_over, read_references
 
     file = page_to_write(directory, out, formats)
-    curves = read_references(references)
     below = find_runs(directory)
     results, odd = results_of(below.runs)
     pairs = chapters_of_tables(directory) + [chapter_on(one, directory) for one in results]
     judged = [remark for _, remarks in pairs for remark in remarks]
-    chapters = [
-        replace(chapter, plates=tuple(laid_over(plate, curves) for plate in chapter.plates))
-        for chapter, _ in pairs
-    ]
+    chapters = [chapter for chapter, _ in pairs]
     problems = (*below.problems, *(line.replace(f"{directory}{os.sep}", "") for line in odd))
     if problems:
         unused = Chapter("problems", "What could not be used", "", problems=problems)

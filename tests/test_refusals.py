@@ -30,7 +30,6 @@ from momentum_rl.training.checkpoint import Checkpoints, Saved, newest
 from momentum_rl.training.drive import Checkpointer
 from momentum_rl.training.run_directory import RunDirectory
 from paper.claims.tables import read_table
-from paper.references import read_reference
 from tests.test_trust import write_agent
 
 CONFIG = Config("dqn", "CartPole-v1", steps=100, iteration_steps=50)
@@ -499,11 +498,8 @@ def test_text_in_an_evaluation_is_one_line(text, tmp_path, refused):
 @pytest.mark.parametrize("text", ["[]," * 400_000, "\n" * 1_100_000])
 def test_a_text_of_which_a_parser_makes_more_than_fits_is_refused(text, tmp_path, monkeypatch):
     """Measured: 27 bytes for each of ``[],[],…``, 77 for each empty line of a table."""
-    (tmp_path / "curve.json").write_text(f"[{text}[]]")
     (tmp_path / "table.csv").write_text(text)
     monkeypatch.setattr("momentum_rl.plumbing.sizes.available_memory", lambda: 30_000_000)
-    with pytest.raises(UserError, match=r"curve.json: needs .*MB, only 30 MB of memory"):
-        read_reference(tmp_path / "curve.json")
     with pytest.raises(UserError, match=r"table.csv: needs .*MB, only 30 MB of memory"):
         read_table(tmp_path / "table.csv", ("iteration",))
 

@@ -7,6 +7,7 @@ each 250,000 steps of each of five runs. Beside the figure, mspacman.json says w
 has the note.
 """
 
+import csv
 import json
 import math
 import sys
@@ -15,7 +16,6 @@ from pathlib import Path
 import altair as alt
 
 from momentum_rl.runs.files import read_config, read_metrics
-from paper.references import read_reference
 
 HERE = Path(__file__).parent
 ITERATION = 250_000
@@ -49,11 +49,17 @@ def main() -> None:
     config, rows = read_config(run), read_metrics(run)
     assert ITERATION % config.iteration_steps == 0
     own = whole_iterations(rows)
-    curves = read_reference(reference)
+    with reference.open(newline="") as file:
+        table = [row for row in csv.DictReader(file) if row["variant"] == VARIANT]
     published = [
-        {"first": i * ITERATION, "last": (i + 1) * ITERATION, "run": k, "score": score}
-        for i in range(len(own))
-        for k, score in enumerate(curves["mspacman", VARIANT, "training"][(i + 1) * ITERATION])
+        {
+            "first": int(row["iteration"]) * ITERATION,
+            "last": (int(row["iteration"]) + 1) * ITERATION,
+            "run": int(row["run"]),
+            "score": float(row["train_return"]),
+        }
+        for row in table
+        if row["game"] == "MsPacman" and int(row["iteration"]) < len(own)
     ]
     last = max(rows[-1]["step"], ITERATION)
     x = alt.X(

@@ -9,7 +9,6 @@ import numpy as np
 
 from momentum_rl.report.curves import CurvesFigure
 from momentum_rl.report.style import BLUE, INK, MUTED, Array, Style
-from paper.claims.columns import MEAN_BETA_LOSS, MOVI_LOSSES, SCHEME_BOUNDS
 from paper.claims.drawing import SCHEMES, Line, cycled, log_figure, scheme_style
 from paper.claims.tables import (
     ASSUMED,
@@ -20,7 +19,13 @@ from paper.claims.tables import (
     Compare,
     Family,
 )
-from paper.claims.verdicts import constant_betas, present
+from paper.claims.verdicts import (
+    MEAN_BETA_LOSS,
+    MOVI_LOSSES,
+    SCHEME_BOUNDS,
+    constant_betas,
+    present,
+)
 
 # Only letters that the figures' font has: one that is missing (‖, ₁, a bar over ε) would turn the
 # whole line into another font in print. So norms are written out.

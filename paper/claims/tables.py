@@ -172,11 +172,6 @@ def _cells(path: Path) -> list[list[str]]:
         raise UserError(f"{path}: cannot be read as a CSV table ({error})") from error
 
 
-def columns_of(path: Path) -> list[str]:
-    """The names in the header line of a CSV file; none if it is empty."""
-    return [name.strip() for name in next(iter(_cells(path)), [])]
-
-
 def read_table(path: Path, required: Sequence[str], words: Sequence[str] = ()) -> Table:
     """The table in a CSV file with a header line; columns not in ``words`` are numbers.
 

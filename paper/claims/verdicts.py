@@ -9,25 +9,85 @@ run is judged by the same rule:
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from momentum_rl.report.style import Array
-from paper.claims.columns import (
-    AVI_LOSS,
-    BOUNDS,
-    CONSTANT_BETA_PREFIX,
-    HOLDS_SUFFIX,
-    LOSS_LIMIT,
-    MEAN_BETA_LOSS,
-    PROPOSITION,
-    SCHEME_BOUNDS,
-    Bound,
+from momentum_rl.report.style import (
+    AMBER,
+    BLUE,
+    GREEN,
+    PURPLE,
+    SKY,
+    VERMILLION,
+    Array,
+    Style,
 )
 from paper.claims.drawing import SCHEMES, number
 from paper.claims.tables import Bounds, Compare
 from paper.verdict import HOLDS, Finding, Verdict
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A column that bounds another one from above."""
+
+    scheme: str
+    """Whose loss it bounds."""
+    loss: str
+    bound: str
+    statement: str
+    """Where the paper states it."""
+    style: Style
+    """How the bound is drawn among the bounds of its own scheme."""
+
+
+PROPOSITION = "Proposition 1"
+_GREEN, _PURPLE = (
+    Style("Theorem 1, sup", GREEN, (7, 3)),
+    Style("sup-norm form", PURPLE, (9, 3, 2, 3)),
+)
+_AMBER, _RED = Style("Corollary 1, L1", AMBER, (2, 2)), Style(PROPOSITION, VERMILLION, (12, 4))
+BOUNDS = (
+    Bound("movi", "loss_sup", "theorem_1_sup", "Theorem 1", _GREEN),
+    Bound("movi", "loss_sup", "supremum", "the sup-norm bound", _PURPLE),
+    Bound("movi", "loss_l1", "corollary_1", "Corollary 1", _AMBER),
+    Bound("movi", "loss_sup", "proposition_1", PROPOSITION, _RED),
+    Bound("avi", "avi_loss_sup", "avi_bound", "the AVI bound", SCHEMES["avi"]),
+    Bound("sql", "sql_loss_sup", "sql_bound", "the SQL/DPP bound", SCHEMES["sql"]),
+    Bound("dpp", "dpp_loss_sup", "dpp_bound", "the SQL/DPP bound", SCHEMES["dpp"]),
+)
+"""Every bound that the report knows; one whose two columns are not both in the file is left out."""
+
+MOVI_LOSSES: Mapping[str, Style] = {
+    "loss_sup": Style("loss, sup", BLUE),
+    "loss_l1": Style("loss, L1", SKY, (4, 2)),
+}
+"""MoVI's own losses, which its bounds are drawn above."""
+
+SCHEME_BOUNDS: Mapping[str, str] = {
+    "movi": "supremum",
+    "avi": "avi_bound",
+    "sql": "sql_bound",
+    "dpp": "dpp_bound",
+}
+"""The bound that stands for each scheme where schemes are compared: all in sup-norm."""
+
+MEAN_BETA_LOSS = "loss_sup"
+"""The loss of MoVI with β_k = k/(k+1)."""
+
+AVI_LOSS = "avi_loss_sup"
+"""The loss of AVI."""
+
+CONSTANT_BETA_PREFIX = "constant_beta_loss_"
+"""What precedes β in the name of the column with the loss of MoVI with that constant β."""
+
+LOSS_LIMIT = "loss_limit"
+"""What no policy's loss exceeds."""
+
+HOLDS_SUFFIX = "_holds"
+"""What follows a bound's name in the column that says in which share of the MDPs it held."""
 
 SHORTEST = 100
 """Iterations below which convergence is not judged: the early window needs some of its own."""
@@ -164,27 +224,6 @@ def schemes_agree(data: Compare) -> Verdict:
     )
     avi_stays = fall_of(k, data.mean["avi"]) > FALLING and worst <= HIGH * avi
     return Verdict(claim, seen, apart <= ALIKE and together and max(falls) <= FALLING and avi_stays)
-
-
-def spread(data: Compare) -> Finding:
-    """Appendix: the standard deviation over MDPs of the four schemes."""
-    about = (
-        "The standard deviation over MDPs. The appendix draws it (fig:alg2-adp, right) without a "
-        "statement."
-    )
-    k = data.iteration
-    late, early = late_in(k), early_in(k)
-    if not early.any():
-        return Finding(about, f"The run has {k[-1]:,.0f} iterations: too few for two windows.")
-    levels = ", ".join(
-        f"{number(curve[late].mean())} for {_label(s)} ({number(fall_of(k, curve))} ×)"
-        for s, curve in data.std.items()
-    )
-    seen = (
-        f"Over the last half it is {levels}; in brackets, as a multiple of its mean between "
-        f"k = {k[-1] / 100:,.0f} and {k[-1] / 10:,.0f}."
-    )
-    return Finding(about, seen)
 
 
 def averaging_on_a_family(data: Compare) -> Finding:

@@ -38,7 +38,7 @@ def test_each_figure_has_claim_seen_and_verdict_and_its_origin(page: Path) -> No
         "6 of 6 observations are reproduced, 3 of 3 theorems hold, 1 of them by bounds that say "
         "nothing here."
     ) in " ".join(text.split())
-    assert text.count("About") == 3
+    assert text.count("About") == 2
     # As assumed a bias remains: a finding, without a badge.
     assert "seems to go to zero for every l at j = 1,000." in text
     assert "✗" not in text
@@ -155,16 +155,9 @@ def test_a_path_with_odd_letters_is_linked(tmp_path: Path) -> None:
     assert [os.path.normpath(unquote(link)) for link in links] == [f"{odd.name}/assumption.csv"]
 
 
-def test_deep_runs_have_the_papers_sentences_and_published_curves(tmp_path: Path) -> None:
+def test_deep_runs_have_the_papers_sentences(tmp_path: Path) -> None:
     write_atari(tmp_path / "atari", games=("Pong", "Asterix"), seeds=2)
-    points = [
-        {"Agent": agent, "Iteration": i, "Value": level + i}
-        for agent, level in (("Rainbow", 9.0), ("DQN", 3.0))
-        for i in range(30)
-    ]
-    reference = tmp_path / "pong.json"
-    reference.write_text(json.dumps(points))
-    page = write_report(tmp_path, tmp_path / "page.html", [reference], ["svg"])
+    page = write_report(tmp_path, tmp_path / "page.html", ["svg"])
     text = " ".join(read(page).text)
     assert "“Momentum-DQN outperforms DQN on 16 games out of 20" in text
-    assert "DQN (published)" in (tmp_path / "figures" / "atari-curves.svg").read_text()
+    assert (tmp_path / "figures" / "atari-curves.svg").is_file()

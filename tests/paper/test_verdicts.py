@@ -129,15 +129,6 @@ class TestSchemesAgree:
         assert verdicts.schemes_agree(data).confirmed is None
 
 
-def test_the_spread_is_described_and_not_judged(compare: Compare) -> None:
-    found = verdicts.spread(compare)
-    assert isinstance(found, Finding)
-    assert "without a statement" in found.about
-    late = compare.std["avi"][5000:].mean()
-    assert f"{number(late)} for AVI" in found.seen
-    assert "too few" in verdicts.spread(synthetic.compare(9)).seen
-
-
 def _assumptions(**parts: dict[int, np.ndarray]) -> Assumptions:
     """As printed at j = 10, from the means by l."""
     n = np.arange(1.0, 1 + len(next(iter(parts.values()))[0]))
