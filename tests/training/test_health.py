@@ -14,7 +14,7 @@ import safetensors.numpy
 
 from momentum_rl import load
 from momentum_rl.agents.agent import Agent
-from momentum_rl.agents.inspection import dormant, update_size
+from momentum_rl.agents.learner import dormant, update_size
 from momentum_rl.agents.networks import NetworkSpec, make_network
 from momentum_rl.envs.gymnax_env import make_gymnax
 from momentum_rl.envs.jax_env import HostedEnvironment

@@ -15,21 +15,20 @@ if TYPE_CHECKING:
     from momentum_rl.agents.learner import LearnerState as LearnerState
     from momentum_rl.agents.learner import compiled as compiled
     from momentum_rl.agents.learner import make_learner as make_learner
+    from momentum_rl.agents.learner import make_optimiser as make_optimiser
     from momentum_rl.agents.method import Method as Method
     from momentum_rl.agents.method import regression as regression
     from momentum_rl.agents.networks import NetworkSpec as NetworkSpec
     from momentum_rl.agents.networks import choose_network as choose_network
     from momentum_rl.agents.networks import make_network as make_network
-    from momentum_rl.agents.optimisers import make_optimiser as make_optimiser
     from momentum_rl.agents.registry import options_of as options_of
     from momentum_rl.agents.registry import register as register
 
 _HOMES = {
     ".agent": ("Agent", "load", "save"),
-    ".learner": ("Learner", "LearnerState", "compiled", "make_learner"),
+    ".learner": ("Learner", "LearnerState", "compiled", "make_learner", "make_optimiser"),
     ".method": ("Method", "regression"),
     ".networks": ("NetworkSpec", "choose_network", "make_network"),
-    ".optimisers": ("make_optimiser",),
     ".registry": ("options_of", "register"),
 }
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import flax.linen as nn
 import jax
@@ -19,7 +19,6 @@ import numpy as np
 import optax
 from jax import Array
 
-from momentum_rl.agents.inspection import dormant, update_size
 from momentum_rl.agents.method import (
     Apply,
     Context,
@@ -29,6 +28,7 @@ from momentum_rl.agents.method import (
     inputs_of,
     regression,
 )
+from momentum_rl.agents.networks import ACTIVATIONS
 from momentum_rl.agents.sac import SAC
 from momentum_rl.agents.soft_actor_critic import soft_actor_critic
 from momentum_rl.core.options import Options
@@ -39,6 +39,8 @@ from momentum_rl.errors import UserError
 from momentum_rl.spaces import Spaces, Transition
 
 Params = Any
+OptimiserName = Literal["rmsprop", "adam", "sgd"]
+DORMANT = 0.025  # of a layer's mean activity, at most (Sokar et al. 2023, arXiv:2302.12902)
 
 
 def method_of(options: Options, loss: Loss, reward_clip: float | None) -> Method:
@@ -58,6 +60,30 @@ def method_of(options: Options, loss: Loss, reward_clip: float | None) -> Method
         tie=getattr(options, "tie", False),
         reward_clip=reward_clip,
     )
+
+
+def make_optimiser(
+    name: OptimiserName, learning_rate: float, epsilon: float
+) -> optax.GradientTransformation:
+    """An optimiser by name.
+
+    ``rmsprop`` is TensorFlow's centred RMSProp as Dopamine's 2019 DQN used it: with the gradient g,
+    n ← .95 n + .05 g², m ← .95 m + .05 g, θ ← θ − lr · g / √(n − m² + ε), from n = 1 and m = 0.
+    """
+    if name == "rmsprop":
+        return optax.rmsprop(
+            learning_rate,
+            decay=0.95,
+            eps=epsilon,
+            initial_scale=1.0,
+            eps_in_sqrt=True,
+            centered=True,
+        )
+    if name == "adam":
+        return optax.adam(learning_rate, eps=epsilon)
+    if name == "sgd":
+        return optax.sgd(learning_rate)
+    raise UserError(f"optimiser: {name!r}, expected 'rmsprop', 'adam' or 'sgd'")
 
 
 class LearnerState(NamedTuple):
@@ -328,6 +354,29 @@ def _inspect(
     if acting not in parts.method.inputs:
         health |= dormant(parts.modules[acting], state.online[acting], seen)
     return health
+
+
+def update_size(
+    optimiser: optax.GradientTransformation, gradients: Any, state: Any, params: Any
+) -> Array:
+    """The root mean square of what an optimiser would add to the parameters."""
+    leaves = jax.tree.leaves(optimiser.update(gradients, state, params)[0])
+    squares = jnp.stack([jnp.sum(jnp.square(leaf)) for leaf in leaves])
+    return jnp.sqrt(jnp.sum(squares) / sum(leaf.size for leaf in leaves))
+
+
+def dormant(module: nn.Module, params: Any, seen: Array) -> Mapping[str, Array]:
+    """The share of dormant units in the hidden layer that has most of them.
+
+    A channel of a convolution is one unit. A network that notes no activations has no share.
+    """
+    _, noted = module.apply({"params": params}, seen, mutable=["intermediates"])
+    shares = []
+    for path, layer in jax.tree_util.tree_leaves_with_path(noted.get("intermediates", {})):
+        if any(getattr(entry, "key", None) == ACTIVATIONS for entry in path):
+            activity = jnp.mean(jnp.abs(layer), axis=tuple(range(layer.ndim - 1)))
+            shares.append(jnp.mean(activity <= DORMANT * jnp.mean(activity)))
+    return {"dormant": jnp.max(jnp.stack(shares))} if shares else {}
 
 
 def _all_finite(tree: Any) -> Array:

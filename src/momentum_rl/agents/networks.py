@@ -14,8 +14,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from momentum_rl.agents.convolution import SlicedConv, StridedConv
-from momentum_rl.agents.products import dot_general
+from momentum_rl.agents.layers import SlicedConv, StridedConv, dot_general
 from momentum_rl.core.values import NUMBER, ValueKind
 from momentum_rl.errors import UserError
 from momentum_rl.plumbing.sizes import require

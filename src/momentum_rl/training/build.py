@@ -13,10 +13,16 @@ import jax
 import optax
 
 from momentum_rl.agents.agent import Agent, Named
-from momentum_rl.agents.learner import Learner, fingerprint, make_learner, method_of
+from momentum_rl.agents.learner import (
+    Learner,
+    OptimiserName,
+    fingerprint,
+    make_learner,
+    make_optimiser,
+    method_of,
+)
 from momentum_rl.agents.method import Greedy, Loss, Method
 from momentum_rl.agents.networks import NetworkSpec, choose_network
-from momentum_rl.agents.optimisers import OptimiserName, make_optimiser
 from momentum_rl.agents.registry import find, options_of, register
 from momentum_rl.core.options import Options, Unknown, default_kappa
 from momentum_rl.core.schedules import Schedule

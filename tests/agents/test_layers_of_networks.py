@@ -4,9 +4,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from momentum_rl.agents.convolution import SlicedConv, StridedConv
+from momentum_rl.agents.layers import SlicedConv, StridedConv, dot_general, times_weights
 from momentum_rl.agents.networks import NetworkSpec, make_network
-from momentum_rl.agents.products import dot_general, times_weights
 from momentum_rl.spaces import ObservationSpace, Spaces
 
 IMAGES = jnp.asarray(np.random.default_rng(1).normal(size=(3, 21, 21, 5)), jnp.float32)
