@@ -82,10 +82,10 @@ def place(tmp_path, monkeypatch):
     write_agent(work / "agent.safetensors", "CartPole-v1")
     shutil.copy(work / "agent.safetensors", work / "run")
     (work / "box.safetensors").write_bytes(box_agent())
-    (work / "sweep" / "logs" / "CartPole-v1" / "dqn").mkdir(parents=True)
+    (work / "sweep/runs/CartPole-v1/dqn/seed-0").mkdir(parents=True)
     (work / "sweep" / "sweep.json").write_text(to_json(read_sweep_file(work / "mine.toml")))
-    sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": "", "where": "a:1"}
-    (work / "sweep/logs/CartPole-v1/dqn/seed-0.json").write_text(json.dumps(sign))
+    failed = {"status": "failed", "step": 0, "message": "no memory", "time": ""}
+    (work / "sweep/runs/CartPole-v1/dqn/seed-0/status.json").write_text(json.dumps(failed))
     np.savez(work / "s.npz", policy=np.zeros(5, int))
     momentum_rl.save_mdp(momentum_rl.garnet(5, 2, 2), work / "g.npz")
     checkpoints = Checkpoints(work / "run")
@@ -144,7 +144,7 @@ CHANGES = {
     "versions": ("run/versions.json", fuzzing.changed_json),
     "timing": ("run/timing.jsonl", fuzzing.changed_rows),
     "sweep": ("sweep/sweep.json", fuzzing.changed_json),
-    "progress": ("sweep/logs/CartPole-v1/dqn/seed-0.json", fuzzing.changed_json),
+    "failure": ("sweep/runs/CartPole-v1/dqn/seed-0/status.json", fuzzing.changed_json),
     "matrix": ("mine.toml", fuzzing.changed_toml),
     "mdp": ("g.npz", fuzzing.changed_npz),
     "solution": ("s.npz", fuzzing.changed_npz),
@@ -167,13 +167,13 @@ COMMANDS = {
     "metrics": [["status", "."], ["resume", "run"], BELOW],
     "evaluation": [["resume", "run"], BELOW],
     "versions": [["resume", "run"]],
-    "timing": [["resume", "run"]],
+    "timing": [["status", "."], ["resume", "run"]],
     "sweep": [
         ["status", "sweep"],
         ["sweep", "--out", "sweep", "--dry-run"],
         BELOW,
     ],
-    "progress": [["status", "sweep"]],
+    "failure": [["status", "sweep"], ["sweep", "--out", "sweep", "--dry-run"]],
     "matrix": [["sweep", "mine.toml", "--dry-run", "--out", "out/sweep"]],
     "mdp": [["solve", "g.npz"], ["solve", "g.npz", "--horizon", "3"]],
     "solution": [["simulate", "g.npz", "s.npz", "--episodes", "20"]],

@@ -26,6 +26,7 @@ from momentum_rl.runs.config import Config
 from momentum_rl.runs.lock import SWEEP_LOCK, Lock
 from momentum_rl.runs.sweep import read_sweep_file, to_json
 from momentum_rl.sweeps.drive import to_stdout
+from momentum_rl.sweeps.status import overview
 from momentum_rl.training.checkpoint import Checkpoints, Saved, newest
 from momentum_rl.training.drive import Checkpointer
 from momentum_rl.training.run_directory import RunDirectory
@@ -233,10 +234,11 @@ def test_what_a_sweep_says_of_itself_is_plain_on_the_terminal(tmp_path, capsys):
     put_sweep(tmp_path / "sweep")
     file = tmp_path / "sweep" / "sweep.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "scale": "[/red] \x1b[2J"}))
-    logs = tmp_path / "sweep" / "logs" / "CartPole-v1" / "dqn"
-    logs.mkdir(parents=True)
-    sign = {"state": "running", "step": 1, "steps_per_second": 1e-310, "where": "", "message": ""}
-    (logs / "seed-0.json").write_text(json.dumps({**sign, "message": "[/red] \x1b[2J"}))
+    run = tmp_path / "sweep" / "runs" / "CartPole-v1" / "dqn" / "seed-0"
+    run.mkdir(parents=True)
+    (run / "status.json").write_text(
+        json.dumps({"status": "failed", "step": 1, "message": "[/red] \x1b[2J"})
+    )
     assert main(["status", "sweep"]) == 0
     said = capsys.readouterr().out
     assert "[/red]  [2J" in said
@@ -477,16 +479,16 @@ def test_and_resume_says_what_is_wrong_with_it(bad, tmp_path, refused):
     assert refused("resume", "bad").startswith(f"bad/{next(iter(BAD_RUNS[bad]))}: ")
 
 
-def test_progress_that_makes_no_sense_is_no_progress(tmp_path):
-    from momentum_rl.sweeps.status import ProgressFile, read_progress
-
-    sign = {"state": "running", "step": 1, "steps_per_second": 2.0, "message": ""}
-    file = tmp_path / "seed-0.json"
-    file.write_text(json.dumps(sign))
-    assert read_progress(file).step == 1
+def test_times_that_make_no_sense_are_no_progress(tmp_path):
+    put_run(tmp_path / "run", **{"status.json": '{"status": "running", "step": 0}'})
+    row = {"iteration": 0, "step": 1, "seconds": 0.5, "steps_per_second": 2.0}
+    path = tmp_path / "run"
+    (path / "timing.jsonl").write_text(json.dumps(row) + "\n")
+    assert overview(tmp_path).runs[0].step == 1
     for step in ("Infinity", str(10**400), "[]", '"1"', "true", "1e400"):
-        file.write_text(json.dumps(sign).replace('"step": 1', f'"step": {step}'))
-        assert read_progress(file) == ProgressFile("stopped")
+        text = json.dumps(row).replace('"step": 1', f'"step": {step}')
+        (path / "timing.jsonl").write_text(text + "\n")
+        assert overview(tmp_path).runs[0].step == 0
 
 
 @pytest.mark.parametrize("text", ['{"returns": ["a"], "lengths": [1]}', '{"returns": 1}', '"x"'])

@@ -5,7 +5,8 @@ import sys
 
 import pytest
 
-from momentum_rl.plumbing.sizes import left_in_groups
+from momentum_rl.errors import UserError
+from momentum_rl.plumbing.sizes import left_in_groups, require
 
 MB = 2**20
 
@@ -67,3 +68,10 @@ def test_a_limit_of_the_address_space_is_what_is_left_of_it():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert 290 * MB < int(done.stdout) <= 301 * MB
+
+
+def test_what_cannot_fit_on_the_disk_is_refused(tmp_path):
+    require("out: the runs", disk=1, directory=tmp_path / "new" / "place")
+    with pytest.raises(UserError, match=r"out: the runs: needs 1e\+06 TB, only"):
+        require("out: the runs", disk=10**18, directory=tmp_path / "new" / "place")
+    assert list(tmp_path.iterdir()) == []

@@ -131,10 +131,10 @@ MOMENTUM = Variant("momentum-dqn")
         ({"variants": [Variant("dqn", "…")]}, "letters or digits"),
         ({"variants": [Variant("dqn", "a\x1b[2J")]}, "label"),
         ({"variants": [Variant("dqn", preset="none")]}, "preset: 'none'"),
-        ({"variants": [Variant("dqn", options=(("steppes", 3),))]}, "steppes"),
+        ({"variants": [Variant("dqn", options={"steppes": 3})]}, "steppes"),
         ({"variants": [MOMENTUM], "options": {"beta_schedule": "cosine"}}, "'cosine'"),
         ({"options": {"beta_schedule": "constant"}}, "beta_schedule"),  # DQN has no β
-        ({"variants": [Variant("dqn", options=(("beta", 0.5),))]}, "dqn has no 'beta'"),
+        ({"variants": [Variant("dqn", options={"beta": 0.5})]}, "dqn has no 'beta'"),
         ({"options": {"steps": 0}}, "steps: 0"),
         ({"options": {"gamma": "high"}}, "gamma: 'high'"),
         ({"variants": [MOMENTUM], "options": {"shared_batch": "yes"}}, "shared_batch: 'yes'"),
@@ -192,7 +192,7 @@ def test_a_file_of_ones_own_is_the_matrix_it_says(tmp_path):
             Variant(
                 "momentum-dqn",
                 "momentum β=0.5",
-                options=(("beta_schedule", "constant"), ("beta", 0.5)),
+                options={"beta_schedule": "constant", "beta": 0.5},
             ),
             Variant("dqn", "dqn (paper)", "paper"),
         ],

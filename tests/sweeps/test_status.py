@@ -2,19 +2,21 @@
 
 import json
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from momentum_rl.cli import main
-from momentum_rl.runs.lock import SWEEP_LOCK, Lock
+from momentum_rl.runs.lock import RUN_LOCK, SWEEP_LOCK, Lock
 from momentum_rl.runs.sweep import Variant, cross, run_directory, write_sweep
 from momentum_rl.sweeps.plan import jobs_of
-from momentum_rl.sweeps.status import Progress, ProgressFile, overview, read_progress, summary
+from momentum_rl.sweeps.status import note_failure, overview, summary
+from momentum_rl.training.run_directory import check_free
 
 SWEEP = cross(
     "mine",
     ["CartPole-v1"],
-    [Variant("dqn"), Variant("deep-sql", "deep-sql (printed)", options=(("sign", "printed"),))],
+    [Variant("dqn"), Variant("deep-sql", "deep-sql (printed)", options={"sign": "printed"})],
     range(4),
     options={"steps": 1000},
 )
@@ -30,23 +32,24 @@ def locked(directory):
     return closing(Lock(directory / SWEEP_LOCK, "sweep"))
 
 
-def put_run(directory, index, seed, status=None, rows=()):
+def put_run(directory, index, seed, status=None, steps=()):
     cell = SWEEP.cells[index]
     path = run_directory(directory, cell, seed)
     path.mkdir(parents=True)
     (path / "config.json").write_text(cell.config_of(seed).to_json())
     if status is not None:
         (path / "status.json").write_text(json.dumps(status))
-    (path / "metrics.jsonl").write_text("".join(rows))
+    rows = [
+        {"iteration": i, "step": step, "seconds": 4.0 * i, "steps_per_second": 50.0}
+        for i, step in enumerate(steps)
+    ]
+    text = "".join(f"{json.dumps(row)}\n" for row in rows)
+    (path / "timing.jsonl").write_text(text + '{"iteration": 2, "st' if steps else text)
     return path
 
 
-def put_sign(directory, index, seed, **changes):
-    job = next(j for j in jobs_of(SWEEP) if (j.index, j.seeds[0]) == (index, seed))
-    file = job.progress(directory)
-    file.parent.mkdir(parents=True, exist_ok=True)
-    data = {"state": "running", "step": 250, "steps_per_second": 50.0, "message": ""}
-    file.write_text(json.dumps({**data, **changes}))
+def job_of(index, seed):
+    return next(j for j in jobs_of(SWEEP) if (j.index, j.seeds[0]) == (index, seed))
 
 
 def states(directory):
@@ -67,18 +70,17 @@ def test_a_sweep_that_has_not_begun_is_waiting(sweep):
 def test_every_state_is_told_from_the_others(sweep):
     running = {"status": "running", "step": 0, "message": ""}
     put_run(sweep, 0, 0, {"status": "finished", "step": 1000, "message": ""})
-    put_sign(sweep, 0, 0, state="failed", message="an old one")
     put_run(sweep, 0, 1, {"status": "diverged", "step": 400, "message": "diverged at step 400"})
-    put_run(sweep, 0, 2, running)
-    put_sign(sweep, 0, 2)
-    put_run(sweep, 0, 3, running, ['{"step": 100}\n', '{"step": 200}\n', '{"st'])
-    put_sign(sweep, 0, 3, state="stopped", step=150)
+    at_work = put_run(sweep, 0, 2, running, [100, 250])
+    put_run(sweep, 0, 3, running, [100, 200])
     put_run(sweep, 1, 0, {"status": "failed", "step": 7, "message": "ValueError()"})
-    put_sign(sweep, 1, 1, state="failed", message="no such thing", step=0)
+    note_failure(sweep, job_of(1, 0), "exit status 1")
+    note_failure(sweep, job_of(1, 1), "no such thing")
     put_run(sweep, 1, 2, {"status": "interrupted", "step": 300, "message": ""})
     assert overview(sweep).left is None  # nobody works on it
-    assert states(sweep)[2] == ("interrupted", 0)
-    with locked(sweep):
+    assert states(sweep)[2] == ("interrupted", 250)
+    with locked(sweep), closing(Lock(at_work / RUN_LOCK)):
+        note_failure(sweep, job_of(0, 2), "another worker has it")
         seen = overview(sweep)
     assert [(run.state, run.step) for run in seen.runs] == [
         ("finished", 1000),
@@ -93,7 +95,7 @@ def test_every_state_is_told_from_the_others(sweep):
     assert seen.runs[2].speed == 50.0
     assert seen.runs[2].left == (1000 - 250) / 50
     assert seen.left == (750 + 800 + 700 + 1000) / 50
-    assert seen.runs[5].message == "no such thing"
+    assert [run.message for run in seen.runs[4:6]] == ["ValueError()", "no such thing"]
     counts = {"waiting": 1, "running": 1, "interrupted": 2, "finished": 1, "diverged": 1}
     assert seen.counts() == {**counts, "failed": 2}
     assert (
@@ -109,8 +111,8 @@ def test_half_written_and_newer_runs_are_rows_of_the_table(sweep, capsys):
     (put_run(sweep, 0, 3) / "status.json").write_text("[]")
     (put_run(sweep, 1, 0) / "status.json").write_text('{"status": "running", "step": "many"}')
     (put_run(sweep, 1, 1) / "status.json").write_bytes(b"\xff\xfe")
-    put_sign(sweep, 1, 2, step="far")
-    put_run(sweep, 1, 3, {"status": "running", "step": 3}, ["\x00\x00\n", '{"step": null}\n'])
+    running = put_run(sweep, 1, 3, {"status": "running", "step": 3}, [100])
+    (running / "timing.jsonl").write_text('\x00\x00\n{"step": null}\n')
     assert [run.state for run in overview(sweep).runs] == [
         "waiting",
         *["unreadable"] * 5,
@@ -123,21 +125,19 @@ def test_half_written_and_newer_runs_are_rows_of_the_table(sweep, capsys):
     assert "'hibernating', expected one of running" in " ".join(said.split())
 
 
-def test_the_progress_of_a_group_is_that_of_each_of_its_runs(tmp_path):
-    from dataclasses import replace
-
+def test_a_failure_before_the_first_file_is_that_of_each_of_a_groups_runs(tmp_path):
     cell = replace(SWEEP.cells[0], together=4)
     group = replace(SWEEP, cells=(cell,))
     write_sweep(tmp_path, group)
     (job,) = jobs_of(group)
     assert str(job.log(tmp_path).relative_to(tmp_path)) == "logs/CartPole-v1/dqn/seed-0.txt"
-    progress = Progress(job.progress(tmp_path))
-    with locked(tmp_path):
-        progress.reach(123)
-        assert [(run.state, run.step) for run in overview(tmp_path).runs] == [("running", 123)] * 4
-    progress.end("stopped")
-    assert read_progress(job.progress(tmp_path)) == ProgressFile("stopped", 123)
-    assert [run.state for run in overview(tmp_path).runs] == ["waiting"] * 4
+    note_failure(tmp_path, job, "needs 7 GB")
+    seen = overview(tmp_path).runs
+    assert [(run.state, run.message) for run in seen] == [("failed", "needs 7 GB")] * 4
+    with closing(Lock(job.runs(tmp_path)[1] / RUN_LOCK)):  # another attempt
+        assert [run.state for run in overview(tmp_path).runs][:2] == ["failed", "running"]
+    for run in job.runs(tmp_path):
+        check_free(run)  # what is there keeps no run from beginning
 
 
 @pytest.mark.parametrize(

@@ -13,8 +13,10 @@ from momentum_rl.envs import make_atari
 from momentum_rl.errors import UserError
 from momentum_rl.replay.ring import slack_of
 from momentum_rl.runs.config import Config
+from momentum_rl.runs.sweep import Variant, cross
 from momentum_rl.spaces import ObservationSpace
-from momentum_rl.training.build import footprint
+from momentum_rl.sweeps.plan import require_trainable
+from momentum_rl.training.build import bytes_on_host
 from momentum_rl.training.checkpoint import Checkpoints
 from momentum_rl.training.train import train
 from tests.training.runs import ATARI, FUSED, HOST, StopAt, assert_equal_runs
@@ -45,8 +47,9 @@ def test_pong_for_as_many_steps_as_nothing_is_learned_in_is_one_line(tmp_path, c
     expected = "expected at least 20004: with learning_starts 20000 nothing would be learned"
     assert said == f"movi: steps: 20000, {expected}\n"
     assert not list(tmp_path.iterdir())
-    with pytest.raises(UserError, match="expected at least 20004"):  # as a sweep asks
-        footprint(Config("dqn", "ALE/Pong-v5", steps=20_000), None)
+    matrix = cross("x", ["ALE/Pong-v5"], [Variant("dqn")], [0], options={"steps": 20_000})
+    with pytest.raises(UserError, match="expected at least 20004"):
+        require_trainable(matrix)
 
 
 def size_of(run):
@@ -95,9 +98,9 @@ def test_a_replay_larger_than_the_run_is_as_large_as_the_run(name, every, tmp_pa
 
 def test_the_replay_of_a_short_run_of_pong_takes_little():
     spaces = make_atari("ALE/Pong-v5", 1).spaces
-    short = footprint(Config("dqn", "ALE/Pong-v5", steps=30_000), spaces)
-    whole = footprint(Config("dqn", "ALE/Pong-v5"), spaces)
-    assert 30_000 * 7_056 < short.replay < 45_000 * 7_200 < 0.05 * whole.replay
+    configs = Config("dqn", "ALE/Pong-v5", steps=30_000), Config("dqn", "ALE/Pong-v5")
+    short, whole = (bytes_on_host(config, spaces, True, True) for config in configs)
+    assert 30_000 * 7_056 < short < 45_000 * 7_200 < 0.05 * whole
 
 
 def test_a_ring_that_is_never_filled_has_no_slack():

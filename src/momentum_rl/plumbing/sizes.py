@@ -6,7 +6,6 @@ import resource
 import shutil
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from momentum_rl.errors import NoRoom
@@ -16,22 +15,6 @@ CGROUPS = {
     "memory": ("memory", "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
 }
 """By controllers, none in version 2: where control groups are, and what they say of memory."""
-
-
-@dataclass(frozen=True)
-class Footprint:
-    """How much memory and disk one run takes."""
-
-    replay: int
-    """Bytes of its replay, all of which it wants in memory."""
-    memory: int
-    """Bytes of its replay that must be in memory; the rest is mapped from files."""
-    disk: int
-    """Bytes of its run directory while it is under way."""
-    results: int
-    """Bytes of its run directory in the end, but for the metrics."""
-    fused: bool
-    """Whether the environment is compiled with the agent, so that seeds can train together."""
 
 
 def readable(size: int) -> str:

@@ -25,13 +25,13 @@ class Lock:
     it. The file's content only tells others whose it is.
     """
 
-    def __init__(self, file: Path, of: str = "run", patience: float = 0.0) -> None:
+    def __init__(self, file: Path, of: str = "run", patience: float = 1.0) -> None:
         """Takes the lock within some seconds, or says who has it.
 
         Args:
           file: its file, in the directory that it keeps others out of.
           of: what the directory is.
-          patience: seconds; `movi status` holds the lock of a sweep while it looks at it.
+          patience: seconds; `movi status` holds a lock for the moment in which it looks at it.
         """
         self._file = file
         self._lock = FileLock(file, timeout=patience, thread_local=False, fallback_to_soft=False)

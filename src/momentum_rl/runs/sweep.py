@@ -17,7 +17,7 @@ from typing import Any
 
 from momentum_rl.agents.registry import find, known
 from momentum_rl.core.options import LARGEST_STEP
-from momentum_rl.errors import UserError
+from momentum_rl.errors import UserError, check_count
 from momentum_rl.plumbing.files import write_aside, writing
 from momentum_rl.plumbing.reading import as_json, checked, of_format, parsed, text
 from momentum_rl.runs.config import FIELDS, Config, changes
@@ -33,7 +33,6 @@ MOST_RUNS = 100_000
 """Runs of a sweep: the paper's largest has 400."""
 AS_WRITTEN = "as written"
 """The scale of a sweep from a file that has no scales."""
-MOST_SEEDS = 10_000
 LONGEST_LABEL = 100
 """Characters of a label: file systems have names of up to 255 bytes."""
 
@@ -170,9 +169,8 @@ class Variant:
     """Tells it from the sweep's other variants; by default the algorithm's name."""
     preset: str | None = None
     """The preset, if it is not the sweep's."""
-    options: tuple[tuple[str, Any], ...] = ()
-    """The algorithm's options, and fields of the config, that differ from the sweep's, such as
-    (("beta", 0.5),)."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """The algorithm's options, and fields of the config, that differ from the sweep's."""
 
 
 def cross(
@@ -206,17 +204,19 @@ def cross(
     check_size(name, len(environments) * len(variants) * len(seeds))
     options = options or {}
     kinds = [known(variant.algorithm) for variant in variants]
-    has = FIELDS.union(*(_names(kind) for kind in kinds))
-    if None not in kinds and (unknown := sorted(set(options) - has)):
+    own = [FIELDS | (set() if kind is None else _names(kind)) for kind in kinds]
+    if None not in kinds and (unknown := sorted(set(options).difference(*own))):
         raise UserError(f"config: unknown or missing fields: {', '.join(unknown)}")
+    for given in (options, *(variant.options for variant in variants)):
+        for taken in {"algorithm", "env", "seed", "preset"} & set(given):
+            raise UserError(f"{taken}: among the options, expected beside them")
     cells = []
     for env in environments:
-        for variant, kind in zip(variants, kinds):
-            theirs = FIELDS | _names(kind)
+        for variant, kind, names in zip(variants, kinds, own):
             config = {
                 **chosen_fields(variant.preset or preset, env, variant.algorithm),
-                **{k: value for k, value in options.items() if kind is None or k in theirs},
-                **dict(variant.options),
+                **{k: value for k, value in options.items() if kind is None or k in names},
+                **variant.options,
                 "algorithm": variant.algorithm,
                 "env": env,
             }
@@ -227,7 +227,7 @@ def cross(
 
 
 def _names(kind: Any) -> set[str]:
-    return set() if kind is None else {option.name for option in fields(kind)}
+    return {option.name for option in fields(kind)}
 
 
 @dataclass(frozen=True)
@@ -244,15 +244,6 @@ class _Matrix:
     scales: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
-@dataclass(frozen=True)
-class _Algorithm:
-    """One of its algorithms; what else is there are fields of a config."""
-
-    algorithm: str
-    label: str = ""
-    preset: str | None = None
-
-
 def read_sweep_file(file: Path, trust: Collection[str] = (), scale: str | None = None) -> Sweep:
     """A sweep from a file (.toml or .json).
 
@@ -265,23 +256,25 @@ def read_sweep_file(file: Path, trust: Collection[str] = (), scale: str | None =
     """
     matrix = _at_scale(file, scale)
     variants = [_variant(data, f"{file}: algorithms") for data in matrix.algorithms]
-    _check_options(matrix.config, f"{file}: config")
+    seeds = matrix.seeds
     try:
+        if isinstance(seeds, int):
+            check_count("seeds", seeds, most=MOST_RUNS)
+            seeds = list(range(seeds))
         for variant in variants:
             find(variant.algorithm, trust)
         return cross(
             matrix.name or file.stem,
             matrix.environments,
             variants,
-            _seeds(matrix.seeds),
+            seeds,
             scale=scale or AS_WRITTEN,
             preset=matrix.preset,
             options=matrix.config,
             together=matrix.together,
         )
     except UserError as error:
-        line = str(error)
-        raise UserError(line if line.startswith(str(file)) else f"{file}: {line}") from None
+        raise UserError(f"{file}: {error}") from None
 
 
 def _at_scale(file: Path, scale: str | None) -> _Matrix:
@@ -303,27 +296,13 @@ def _at_scale(file: Path, scale: str | None) -> _Matrix:
 
 
 def _variant(data: str | dict[str, Any], name: str) -> Variant:
+    """One of a file's algorithms: what is no field of a variant is an option."""
     if isinstance(data, str):
         return Variant(data)
-    head: _Algorithm = checked(data, _Algorithm, name)
-    options = {k: v for k, v in data.items() if k not in _names(_Algorithm)}
-    _check_options(options, f"{name}: {head.algorithm}")
-    return Variant(head.algorithm, head.label, head.preset, tuple(options.items()))
-
-
-def _check_options(options: Mapping[str, Any], name: str) -> None:
-    """Options do not say again what the matrix says."""
-    for taken in ("algorithm", "env", "seed", "preset"):
-        if taken in options:
-            raise UserError(f"{name}: {taken}, expected beside the others, not among the options")
-
-
-def _seeds(data: int | list[int]) -> Sequence[int]:
-    if isinstance(data, list):
-        return data
-    if 1 <= data <= MOST_SEEDS:
-        return range(data)
-    raise UserError(f"seeds: {data!r}, expected how many (from 1 to {MOST_SEEDS}) or a list")
+    head = {key: data[key] for key in ("algorithm", "label", "preset") if key in data}
+    options = {key: value for key, value in data.items() if key not in head}
+    variant: Variant = checked({**head, "options": options}, Variant, name)
+    return variant
 
 
 def run_directory(directory: Path, cell: Cell, seed: int) -> Path:

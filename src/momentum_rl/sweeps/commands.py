@@ -31,7 +31,7 @@ class RunSweep:
     its numbers mean nothing. laptop takes a night on two cores. paper is the full protocol. Or one
     of the scales of your file. See docs/sweeps.md."""
     workers: Annotated[int | None, arg(metavar="N")] = None
-    """Processes at once, the cores divided among them (default: one per core, as memory allows)."""
+    """Processes at once, the cores divided among them (default: one per core)."""
     ray: Annotated[str | None, arg(metavar="ADDRESS")] = None
     """Run on the Ray cluster at this address instead (HOST:PORT, or auto)."""
     cpus: Annotated[float | None, arg(metavar="N")] = None

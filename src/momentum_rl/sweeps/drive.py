@@ -1,7 +1,6 @@
 """From a matrix to results: what is done already, what is left, and how it went."""
 
-import sys
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -9,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from momentum_rl.errors import UserError, door, plain
 from momentum_rl.plumbing.files import check_own_directory, directory_to_write
-from momentum_rl.plumbing.sizes import readable, require
 from momentum_rl.runs.files import CONFIG, ENDED, read_config
 from momentum_rl.runs.lock import SWEEP_LOCK, Lock
 from momentum_rl.runs.sweep import (
@@ -22,8 +20,8 @@ from momentum_rl.runs.sweep import (
     write_sweep,
 )
 from momentum_rl.sweeps.local import Event, ThisMachine
-from momentum_rl.sweeps.plan import Job, Plan, grouped, jobs_of, needs_of
-from momentum_rl.sweeps.status import RunStatus, job_status, read_progress
+from momentum_rl.sweeps.plan import Job, grouped, jobs_of, require_trainable
+from momentum_rl.sweeps.status import RunStatus, job_status, note_failure
 from momentum_rl.version import __version__
 
 if TYPE_CHECKING:
@@ -59,21 +57,19 @@ def run_sweep(
       say: is given lines for people.
     """
     stored = existing(sweep, directory)
-    jobs = None if stored is None else left_over(directory, stored)
-    if stored is not None and not jobs:
-        say(_title(stored))
-        say(f"runs         {stored.runs}, all complete")
-        return []
-    chosen = stored or sweep
-    assert chosen is not None
-    needs = needs_of(chosen, trust)
-    if jobs is None:
-        chosen = grouped(replace(chosen, command=command, version=__version__), needs)
+    if stored is None:
+        assert sweep is not None
+        chosen = grouped(replace(sweep, command=command, version=__version__))
         jobs = list(jobs_of(chosen))
+    else:
+        chosen, jobs = stored, left_over(directory, stored)
+    if not jobs:
+        say(_title(chosen))
+        say(f"runs         {chosen.runs}, all complete")
+        return []
+    require_trainable(chosen, trust)
     with pool.connected():
-        plan = pool.fitted(Plan(tuple(jobs), needs))
-        describe(chosen, plan, say)
-        require("out: the runs", disk=sum(plan.disk()), directory=directory)
+        describe(chosen, jobs, say)
         if dry_run:
             for job in jobs:
                 say(f"task         {job}: {job.cell.config.steps:,} steps each")
@@ -83,10 +79,10 @@ def run_sweep(
         if chosen.version != __version__:
             say(f"version      begun with movi {chosen.version}, goes on with {__version__}")
         say(f"progress     movi status {directory} --watch")
-        with closing(Lock(directory / SWEEP_LOCK, "sweep", patience=1.0)):
+        with closing(Lock(directory / SWEEP_LOCK, "sweep")):
             for job in jobs_of(chosen):
                 discard_done(directory, job)  # a driver that was killed may have left it
-            with closing(pool.run(directory, plan, trust)) as events:
+            with closing(pool.run(directory, jobs, trust)) as events:
                 return follow(events, directory, len(jobs), say)
 
 
@@ -112,13 +108,10 @@ def follow(events: Iterable[Event], directory: Path, count: int, say: Say) -> li
 
 def unfinished(directory: Path, job: Job, reason: str) -> list[RunStatus]:
     """The runs of a job that no worker will continue and that have no result."""
-    lost = [run for run in job_status(directory, job) if run.state not in ENDED]
-    if lost and not any(run.state == "failed" for run in lost):  # its worker could not say it
-        progress = read_progress(job.progress(directory))
-        progress = replace(progress, state="failed", message=reason or "ended early")
-        progress.write(job.progress(directory))
-        lost = [run for run in job_status(directory, job) if run.state not in ENDED]
-    return [replace(run, log=job.log(directory)) for run in lost]
+    reason = reason or "ended early"
+    note_failure(directory, job, reason)
+    runs = [run for run in job_status(directory, job) if run.state not in ENDED]
+    return [replace(run, message=run.message or reason, log=job.log(directory)) for run in runs]
 
 
 def discard_done(directory: Path, job: Job) -> None:
@@ -140,11 +133,6 @@ def existing(sweep: Sweep | None, directory: Path) -> Sweep | None:
         return None
     stored = read_sweep(directory)
     if sweep is not None:
-        if (stored.name, stored.scale) != (sweep.name, sweep.scale):
-            raise UserError(
-                f"out: {directory} holds the sweep {stored.name} ({stored.scale}), not "
-                f"{sweep.name} ({sweep.scale}); take another directory"
-            )
         changed = difference(stored, sweep)
         if changed:
             raise UserError(
@@ -173,28 +161,16 @@ def left_over(directory: Path, sweep: Sweep) -> list[Job]:
     return left
 
 
-def describe(sweep: Sweep, plan: Plan, say: Say) -> None:
+def describe(sweep: Sweep, jobs: Sequence[Job], say: Say) -> None:
     """Says what will be done."""
-    left = sum(len(job.seeds) for job in plan.jobs)
-    steps = sum(len(job.seeds) * job.cell.config.steps for job in plan.jobs)
+    left = sum(len(job.seeds) for job in jobs)
+    steps = sum(len(job.seeds) * job.cell.config.steps for job in jobs)
     runs = f"runs         {sweep.runs} ({len(sweep.cells)} cells)"
     if left < sweep.runs:
         runs += f", {sweep.runs - left} complete, {left} to do"
-    needs = [plan.needs[job.index] for job in plan.jobs]
-    replay, disk = max(need.replay for need in needs), max(need.disk for need in needs)
-    memory = sorted(map(plan.memory, plan.jobs), reverse=True)[: plan.workers]
-    at_once, results = plan.disk()
     say(_title(sweep))
     say(runs)
     say(f"steps        {steps:,} to do")
-    say(
-        f"memory       replay of at most {readable(replay)} per run; "
-        f"about {readable(sum(memory))} at once with {plan.workers} workers"
-    )
-    say(
-        f"disk         at most {readable(disk)} per run under way, {readable(at_once)} at once; "
-        f"{readable(results)} of results"
-    )
 
 
 def _title(sweep: Sweep) -> str:
@@ -206,8 +182,7 @@ def _title(sweep: Sweep) -> str:
 
 def to_stdout(line: str) -> None:
     """Prints a line at once, so that a log of the driver is never behind."""
-    print(plain(line))
-    sys.stdout.flush()
+    print(plain(line), flush=True)
 
 
 @door
@@ -226,7 +201,7 @@ def sweep(
       matrix: the name of a sweep, a file of your own (.toml or .json), or a ``Sweep``.
       out: its directory; new, empty, or of this sweep.
       scale: of a sweep by name: quick, laptop or paper.
-      workers: processes at once; by default one for each core, as many as memory allows.
+      workers: processes at once; by default one for each core.
       trust: modules that environments and algorithms may name (MODULE:NAME).
       say: is given lines for people; they are printed by default.
     """

@@ -2,15 +2,15 @@
 
 import time
 from collections import deque
-from collections.abc import Collection, Generator
+from collections.abc import Collection, Generator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from momentum_rl.errors import UserError, check_count
+from momentum_rl.errors import check_count
 from momentum_rl.plumbing.signals import heard
-from momentum_rl.plumbing.sizes import available_cores, available_memory, readable
-from momentum_rl.sweeps.plan import Job, Plan
+from momentum_rl.plumbing.sizes import available_cores
+from momentum_rl.sweeps.plan import Job
 from momentum_rl.sweeps.worker import Process, died, start_worker, stop, why_ended
 
 ATTEMPTS = 3
@@ -35,7 +35,7 @@ class ThisMachine:
     """The pool of this machine's cores."""
 
     workers: int | None = None
-    """Processes at once; None: one for each core, as many as memory allows."""
+    """Processes at once; None: one for each core."""
 
     def __post_init__(self) -> None:
         check_count("workers", self.workers, most=1_000)
@@ -44,29 +44,26 @@ class ThisMachine:
         """There is nothing to connect to."""
         return nullcontext()
 
-    def fitted(self, plan: Plan) -> Plan:
-        """The plan with as many workers as memory allows."""
-        return fitted(plan, self.workers, available_memory())
-
     def run(
-        self, directory: Path, plan: Plan, trust: Collection[str]
+        self, directory: Path, jobs: Sequence[Job], trust: Collection[str]
     ) -> Generator[Event, None, None]:
         """Runs the jobs, as many at once as there are shares of cores, until each has ended."""
-        waiting, attempts = deque(plan.jobs), dict.fromkeys(plan.jobs, 0)
-        free = deque(shares(available_cores(), plan.workers))
+        cores = available_cores()
+        waiting, attempts = deque(jobs), dict.fromkeys(jobs, 0)
+        free = deque(shares(cores, min(self.workers or len(cores), len(jobs))))
         busy: dict[Process, tuple[Job, list[int]]] = {}
         try:
             while waiting or busy:
                 while waiting and free:
-                    job, cores = waiting.popleft(), free.popleft()
+                    job, share = waiting.popleft(), free.popleft()
                     attempts[job] += 1
-                    process = start_worker(directory, job, ",".join(map(str, cores)), trust)
-                    busy[process] = job, cores
+                    process = start_worker(directory, job, ",".join(map(str, share)), trust)
+                    busy[process] = job, share
                     yield Event(job, attempts[job])
                 time.sleep(POLL)
                 for process in [process for process in busy if process.poll() is not None]:
-                    job, cores = busy.pop(process)
-                    free.append(cores)
+                    job, share = busy.pop(process)
+                    free.append(share)
                     if died(process) and attempts[job] < ATTEMPTS:
                         waiting.appendleft(job)
                     else:
@@ -85,20 +82,3 @@ def shares(available: list[int], workers: int) -> list[list[int]]:
     if workers >= len(available):
         return [[available[i % len(available)]] for i in range(workers)]
     return [available[i::workers] for i in range(workers)]
-
-
-def fitted(plan: Plan, workers: int | None, memory: int) -> Plan:
-    """With as many workers as are asked for, or else one per core, as many as fit into memory."""
-    most = min(workers or len(available_cores()), len(plan.jobs))
-    for count in [most] if workers else range(most, 0, -1):
-        # A replay in files may be larger than the memory, if asked for or if nothing else fits.
-        wanted = plan.least if workers or count == 1 else plan.memory
-        largest = max(plan.jobs, key=wanted)
-        if wanted(largest) <= memory // count:
-            return replace(plan, workers=count)
-    fits = memory // plan.least(largest)
-    advice = f"; at most --workers {fits}" if fits else ""
-    raise UserError(
-        f"workers: {count}, {largest} needs {readable(plan.least(largest))} of memory, "
-        f"{readable(memory)} are available{advice}"
-    )

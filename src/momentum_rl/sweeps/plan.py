@@ -1,25 +1,19 @@
-"""The jobs of a sweep, and what they take: asked before anything is started.
+"""The jobs of a sweep: a job is what one worker process does, some seeds of a cell.
 
-A job is what one worker process does: some seeds of a cell. Each has a log and a progress file in
-the sweep's directory:
+Each has a log in the sweep's directory, what its workers printed, one after the other:
 
-logs/ENV/LABEL/seed-N.txt    what the workers printed, one after the other
-logs/ENV/LABEL/seed-N.json   how far they are
+logs/ENV/LABEL/seed-N.txt
 """
 
 import shutil
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator
+from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from momentum_rl.envs.interface import is_gymnax
 from momentum_rl.errors import UserError
-from momentum_rl.plumbing.sizes import Footprint
 from momentum_rl.runs.sweep import Cell, Sweep, read_sweep, run_directory
-from momentum_rl.spaces import Spaces
-
-PROCESS = 1_100_000_000
-"""Bytes of a worker beside its replay: Python, JAX, compiled programs, networks. Measured with
-Momentum-DQN: 1.08 GB at most on Atari, 0.68 GB on MinAtar."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +32,6 @@ class Job:
     def log(self, directory: Path) -> Path:
         """What its workers printed."""
         return directory / "logs" / self.cell.place(self.seeds[0]).with_suffix(".txt")
-
-    def progress(self, directory: Path) -> Path:
-        """How far its runs are."""
-        return self.log(directory).with_suffix(".json")
 
     def discard(self, directory: Path) -> None:
         """Removes checkpoints and replays, when it is complete: 400 Atari replays are 3 TB."""
@@ -70,50 +60,25 @@ def find_job(directory: Path, index: int, seed: int) -> Job:
     raise UserError(f"{directory}: no task of cell {index} starts with seed {seed}")
 
 
-@dataclass(frozen=True)
-class Plan:
-    """The jobs that are to be done, and what they take."""
-
-    jobs: tuple[Job, ...]
-    needs: tuple[Footprint, ...]
-    """What a run of each cell takes."""
-    workers: int = 1
-    """How many jobs are under way at once."""
-
-    def memory(self, job: Job) -> int:
-        """Bytes of memory that a job wants: with less, a replay in files is read from the disk."""
-        return PROCESS + len(job.seeds) * self.needs[job.index].replay
-
-    def least(self, job: Job) -> int:
-        """Bytes of memory that a job cannot do without."""
-        return PROCESS + len(job.seeds) * self.needs[job.index].memory
-
-    def disk(self) -> tuple[int, int]:
-        """Bytes on the disk: of the jobs that are under way at once, and of all in the end."""
-        under_way = sorted(len(job.seeds) * self.needs[job.index].disk for job in self.jobs)
-        results = sum(len(job.seeds) * self.needs[job.index].results for job in self.jobs)
-        return sum(under_way[-self.workers :]), results
-
-
-def grouped(sweep: Sweep, needs: Sequence[Footprint]) -> Sweep:
+def grouped(sweep: Sweep) -> Sweep:
     """With all seeds of a cell together where the environment is compiled with the agent."""
     cells = [
-        replace(cell, together=cell.together or (len(cell.seeds) if need.fused else 1))
-        for cell, need in zip(sweep.cells, needs)
+        replace(cell, together=cell.together or (len(cell.seeds) if is_gymnax(cell.env) else 1))
+        for cell in sweep.cells
     ]
     return replace(sweep, cells=tuple(cells))
 
 
-def needs_of(sweep: Sweep, trust: Collection[str] = ()) -> tuple[Footprint, ...]:
-    """What a run of each cell takes; ``trust`` are the modules that ids and names may name."""
+def require_trainable(sweep: Sweep, trust: Collection[str] = ()) -> None:
+    """Raises unless every environment and algorithm can be made, and every run would learn."""
     from momentum_rl.envs.make import make_environment
-    from momentum_rl.training.build import footprint, known_config
+    from momentum_rl.training.build import check_learns, configured_learner, known_config
 
-    spaces: dict[str, Spaces] = {}
-    cells = [replace(cell, config=known_config(cell.config, None, trust)) for cell in sweep.cells]
-    for cell in cells:
-        if cell.env not in spaces:
-            environment = make_environment(cell.env, 1, trust=trust)
-            spaces[cell.env] = environment.spaces
-            environment.close()
-    return tuple(footprint(cell.config, spaces[cell.env]) for cell in cells)
+    configs = [known_config(cell.config, None, trust) for cell in sweep.cells]
+    spaces = {}
+    for env in dict.fromkeys(config.env for config in configs):
+        with closing(make_environment(env, 1, trust=trust)) as environment:
+            spaces[env] = environment.spaces
+    for config in configs:
+        check_learns(config)
+        configured_learner(config, spaces[config.env])

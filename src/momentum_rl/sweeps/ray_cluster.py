@@ -14,15 +14,14 @@ import socket
 import time
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import chdir, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from momentum_rl.errors import MissingExtra, UserError
 from momentum_rl.plumbing.signals import heard
-from momentum_rl.plumbing.sizes import readable
 from momentum_rl.sweeps.local import POLL, Event
-from momentum_rl.sweeps.plan import Plan, find_job
+from momentum_rl.sweeps.plan import Job, find_job
 from momentum_rl.sweeps.worker import GRACE, died, start_worker, stop, why_ended
 
 RETRIES = 20
@@ -73,19 +72,17 @@ class RayCluster:
             ) from None
         signal.signal(signal.SIGTERM, interrupted)  # Ray has put its own there
         try:
+            nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
+            require_node(nodes, self.cpus, self.gpus)
             yield
         finally:
             heard()  # whatever ends this: Ray's own processes are ended first, which takes seconds
             ray.shutdown()
 
-    def fitted(self, plan: Plan) -> Plan:
-        """The plan with as many tasks at once as the nodes can take."""
-        return fitted(plan, _nodes(), self.cpus, self.gpus)
-
     def run(
-        self, directory: Path, plan: Plan, trust: Collection[str]
+        self, directory: Path, jobs: Sequence[Job], trust: Collection[str]
     ) -> Generator[Event, None, None]:
-        """Submits every job, with the memory it wants, and waits for all of them."""
+        """Submits every job, and waits for all of them."""
         import ray
 
         how: Any = {
@@ -96,13 +93,10 @@ class RayCluster:
             "num_gpus": self.gpus,
         }
         task: Any = ray.remote(**how)(work)
-        threads, most = f"any:{max(1, math.ceil(self.cpus))}", _largest(_nodes())
+        threads = f"any:{max(1, math.ceil(self.cpus))}"
         where = str(directory.absolute())
         under_way = {
-            task.options(memory=min(plan.memory(job), most)).remote(
-                where, job.index, job.seeds[0], threads, tuple(trust)
-            ): job
-            for job in plan.jobs
+            task.remote(where, job.index, job.seeds[0], threads, tuple(trust)): job for job in jobs
         }
         try:
             while under_way:
@@ -146,31 +140,7 @@ def require_listening(address: str) -> None:
         raise UserError(f"ray: {address!r} does not answer: {error.strerror or error}") from None
 
 
-def fitted(plan: Plan, nodes: Sequence[dict[str, float]], cpus: float, gpus: float) -> Plan:
-    """With as many tasks at once as a cluster's nodes can take."""
-    slots = [
-        min(node.get("CPU", 0.0) // cpus, node.get("GPU", 0.0) // gpus if gpus else math.inf)
-        for node in nodes
-    ]
-    able = [node for node, count in zip(nodes, slots) if count]
-    if not able:
+def require_node(nodes: Sequence[dict[str, float]], cpus: float, gpus: float) -> None:
+    """Raises if no node has what a task takes: Ray would wait for one for ever."""
+    if not any(node.get("CPU", 0.0) >= cpus and node.get("GPU", 0.0) >= gpus for node in nodes):
         raise UserError(f"cpus: {cpus:g} and gpus: {gpus:g}, no node of the cluster has as many")
-    most, largest = _largest(able), max(plan.jobs, key=plan.least)
-    if plan.least(largest) > most:
-        raise UserError(
-            f"{largest} needs {readable(plan.least(largest))} of memory, the largest node that can "
-            f"take it has {readable(most)}"
-        )
-    return replace(plan, workers=min(int(sum(slots)), len(plan.jobs)))
-
-
-def _nodes() -> list[dict[str, float]]:
-    """What the cluster's nodes have."""
-    import ray
-
-    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
-
-
-def _largest(nodes: Sequence[dict[str, float]]) -> int:
-    """Bytes of memory of the node that has most."""
-    return int(max(node.get("memory", 0.0) for node in nodes))

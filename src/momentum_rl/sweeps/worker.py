@@ -16,14 +16,14 @@ import time
 import traceback
 from collections.abc import Callable, Collection, Iterable, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 from momentum_rl.errors import Interrupted, UserError
 from momentum_rl.plumbing.files import open_own, writing
 from momentum_rl.plumbing.signals import stopping
 from momentum_rl.runs.lock import InUse
 from momentum_rl.sweeps.plan import Job, find_job
-from momentum_rl.sweeps.status import Progress
+from momentum_rl.sweeps.status import note_failure
 
 FAILED = 1
 INTERRUPTED = 75
@@ -90,23 +90,20 @@ def main(arguments: Sequence[str]) -> int:
     use_cores(cores)
     threading.Thread(target=_follow_parent, daemon=True).start()
     job = find_job(Path(directory), int(index), int(seed))
-    progress = Progress(job.progress(Path(directory)))
     print(f"{time.strftime('%Y-%m-%d %H:%M:%S')} {job} (process {os.getpid()})", flush=True)
     try:
-        when_free(lambda: perform(Path(directory), job, progress, trust))
+        when_free(lambda: perform(Path(directory), job, trust))
     except Interrupted as stop:
         print(f"movi: {stop}", flush=True)
-        progress.end("stopped")
         return INTERRUPTED
     except UserError as error:
         print(f"movi: {error}", flush=True)
-        progress.end("failed", str(error))
+        note_failure(Path(directory), job, str(error))
         return FAILED
     except Exception as error:
         traceback.print_exc(file=sys.stdout)
-        progress.end("failed", repr(error))
+        note_failure(Path(directory), job, repr(error))
         return FAILED
-    progress.end("stopped")
     return 0
 
 
@@ -122,21 +119,18 @@ def when_free(work: Callable[[], None]) -> None:
             time.sleep(1)
 
 
-def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] = ()) -> None:
+def perform(directory: Path, job: Job, trust: Sequence[str] = ()) -> None:
     """Trains the job's runs, as far as they are not trained, to their end."""
     from momentum_rl.envs.interface import is_gymnax
     from momentum_rl.training.fused_loop import prepare_fused
     from momentum_rl.training.loop import Watcher
     from momentum_rl.training.train import train_seeds
 
-    class ToFiles(Watcher):
-        """Announcements go to the log, steps to the progress file."""
+    class ToLog(Watcher):
+        """Announcements go to the log."""
 
         def announce(self, line: str) -> None:
             print(line, flush=True)
-
-        def progress(self, loop: Any) -> None:
-            progress.reach(loop.step)
 
     with stopping() as stop:
         if is_gymnax(job.cell.env):
@@ -144,7 +138,7 @@ def perform(directory: Path, job: Job, progress: Progress, trust: Sequence[str] 
             os.environ["NPROC"] = "1"  # a core for each seed's program, not several for one
             prepare_fused(min(len(job.seeds), share))
         config, outs = job.cell.config, job.runs(directory)
-        train_seeds(config, job.seeds, outs, watcher=ToFiles(), stop=stop, trust=trust)
+        train_seeds(config, job.seeds, outs, watcher=ToLog(), stop=stop, trust=trust)
 
 
 def use_cores(cores: str) -> None:

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import flax.linen as nn
-import jax
 import optax
 
 from momentum_rl.agents.agent import Agent, Named
@@ -29,13 +28,13 @@ from momentum_rl.core.schedules import Schedule
 from momentum_rl.core.targets import Algorithm
 from momentum_rl.envs.atari import AtariVector
 from momentum_rl.envs.gymnax_env import make_gymnax
-from momentum_rl.envs.interface import Environment, is_atari, is_gymnax, is_restorable
+from momentum_rl.envs.interface import Environment, is_gymnax, is_restorable
 from momentum_rl.envs.jax_env import HostedEnvironment, JaxEnvironment
 from momentum_rl.envs.make import MOST
 from momentum_rl.envs.make import make_environment as make_by_id
 from momentum_rl.errors import UserError, check_count
 from momentum_rl.plumbing.compilation import shared
-from momentum_rl.plumbing.sizes import Footprint, readable, require
+from momentum_rl.plumbing.sizes import readable, require
 from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
 from momentum_rl.replay.interface import Replay, can_be_checkpointed
 from momentum_rl.replay.ring import require_space, slack_of
@@ -326,7 +325,7 @@ def _hosted(
     check_batch(config, what)
     kind: Any = FrameReplay if isinstance(environment, AtariVector) else UniformReplay
     if given is None:
-        size = _bytes_on_host(config, spaces, files is not None, kind is FrameReplay)
+        size = bytes_on_host(config, spaces, files is not None, kind is FrameReplay)
         require_space(config.replay_size, size, files)
         _announce(config, f"replay of {config.replay_size:,} transitions", size, watcher)
 
@@ -376,7 +375,7 @@ def _fused(
     spaces = environment.spaces
     what = configured_learner(config, spaces, overrides.network, overrides.optimiser)
     check_batch(config, what)
-    size = len(seeds) * _bytes_on_device(config, spaces)
+    size = len(seeds) * bytes_on_device(config, spaces)
     each = f" for each of {len(seeds)} seeds" if len(seeds) > 1 else ""
     replay = f"replay of {config.replay_size:,} transitions{each}"
     require(replay, memory=size)
@@ -405,30 +404,12 @@ def _announce(config: Config, replay: str, size: int, watcher: Watcher) -> None:
 # What a run takes --------------------------------------------------------------------------------
 
 
-def footprint(config: Config, spaces: Spaces) -> Footprint:
-    """What a run of a config takes, on an environment of these spaces."""
-    check_learns(config)
-    fused, in_files = is_gymnax(config.env), config.checkpoint_every > 0
-    if fused:
-        replay = _bytes_on_device(config, spaces)
-        files = _bytes_of_copy(config, spaces) if in_files else 0
-    else:
-        replay = _bytes_on_host(config, spaces, in_files, is_atari(config.env))
-        files = replay if in_files else 0
-    state = jax.eval_shape(configured_learner(config, spaces).learner.init, jax.random.key(0))
-    agent = _bytes(state.online)
-    best = agent if config.evaluate_every else 0  # in a file, and in each checkpoint
-    # Two checkpoints and one that is being written.
-    disk = files + agent + best + (3 * (_bytes(state) + best) if in_files else 0)
-    return Footprint(replay, 0 if in_files and not fused else replay, disk, agent + best, fused)
-
-
 def _slack(config: Config, in_files: bool, snapshot: Mapping[str, Any] | None = None) -> int:
     interval = config.checkpoint_every if in_files else 0
     return slack_of(config.replay_capacity, interval, config.stored, snapshot)
 
 
-def _bytes_on_host(config: Config, spaces: Spaces, in_files: bool, atari: bool) -> int:
+def bytes_on_host(config: Config, spaces: Spaces, in_files: bool, atari: bool) -> int:
     """The host loop's replay: of single frames for Atari, else of whole transitions."""
     return (frames if atari else uniform).bytes_of(
         config.replay_capacity,
@@ -440,7 +421,7 @@ def _bytes_on_host(config: Config, spaces: Spaces, in_files: bool, atari: bool) 
     )
 
 
-def _bytes_on_device(config: Config, spaces: Spaces) -> int:
+def bytes_on_device(config: Config, spaces: Spaces) -> int:
     """A fused run's replay."""
     return config.replay_size * device.bytes_per_transition(spaces.observation, spaces.action)
 
@@ -449,7 +430,3 @@ def _bytes_of_copy(config: Config, spaces: Spaces) -> int:
     """The files of a fused run's replay, which store nothing more for n steps."""
     row, slack = device.packed_space(spaces.observation), _slack(config, True)
     return uniform.bytes_of(config.replay_capacity, row, slack, mapped=True, action=spaces.action)
-
-
-def _bytes(tree: Any) -> int:
-    return sum(math.prod(leaf.shape) * leaf.dtype.itemsize for leaf in jax.tree.leaves(tree))

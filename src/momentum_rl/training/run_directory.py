@@ -59,7 +59,7 @@ from momentum_rl.training.loop import Result
 
 REPLAY = "replay"
 OPEN_FILES = 7  # of a run: the lock, rows of three kinds, TensorBoard's, two of the replay
-LEFTOVERS = (RUN_LOCK, REPLAY, GROUP)  # what a process that died before its first file may leave
+LEFTOVERS = (RUN_LOCK, REPLAY, GROUP, STATUS)  # what a run that died before it began may leave
 RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE, BEST_FILE)
 WRITTEN = (CONFIG, STATUS, VERSIONS, GROUP, *RESULTS)
 
