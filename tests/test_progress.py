@@ -48,10 +48,10 @@ def on_a_terminal(code, **environment):
 
 
 BAR = (
-    "from momentum_rl.plumbing.progress import progress_bar\n"
-    "with progress_bar('work', 50) as advance:\n"
+    "from momentum_rl.plumbing.progress import display\n"
+    "with display('work', 50) as shown:\n"
     "    for _ in range(40):\n"
-    "        advance(1)\n"
+    "        shown.advance()\n"
 )
 
 
@@ -118,9 +118,9 @@ def test_a_notebook_has_one_element_that_is_renewed(monkeypatch, capsys):
 def test_a_notebook_is_not_renewed_more_often_than_can_be_seen_but_at_the_end(monkeypatch):
     kernel = Kernel(monkeypatch)
     monkeypatch.setattr(progress, "PERIOD", 1000.0)
-    with progress.progress_bar("work", 5) as advance:
+    with progress.display("work", 5) as shown:
         for _ in range(5):
-            advance(1)
+            shown.advance()
     assert [content["text/plain"] for content in kernel.shown] == ["work: 1 of 5", "work: 5 of 5"]
 
 

@@ -34,7 +34,7 @@ from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import select
 from momentum_rl.planning.engine import Sampler, greedy, member_keys, sampler, scheme, start
 from momentum_rl.planning.theory import applied, sampled_iteration
-from momentum_rl.plumbing.progress import progress_bar
+from momentum_rl.plumbing.progress import display
 from momentum_rl.plumbing.sizes import require
 
 MOVI = scheme("movi")
@@ -85,7 +85,7 @@ def assumption_check(
     each = 16 * mdps.branching + 3 * (16 * (max(lengths) + 1) + 24 * len(lengths))
     require(f"{restarts:,} restarts, l up to {max(lengths):,}", memory=cells * each)
     parts = []
-    with jax.enable_x64(True), progress_bar("MDPs", members, show=progress) as advance:
+    with jax.enable_x64(True), display("MDPs", members, show=progress) as shown:
         # The history has keys of its own, so that no restart repeats its samples.
         past = member_keys(seed, members)
         future = member_keys((seed + 1) % 2**63, members, restarts)
@@ -104,7 +104,7 @@ def assumption_check(
                 policies_fixed(some, *_tables(some, before), iteration, lengths),
             )
             parts.append((*estimates, *proven))
-            advance(len(some))
+            shown.advance(len(some))
     return AssumptionCheck(*(np.concatenate(column, -1) for column in zip(*parts)))
 
 

@@ -40,7 +40,7 @@ from momentum_rl.planning.theory import (
     largest_value,
     trace,
 )
-from momentum_rl.plumbing.progress import progress_bar
+from momentum_rl.plumbing.progress import display
 from momentum_rl.plumbing.sizes import require
 from paper.tables.family_bounds import averaged_errors
 
@@ -125,7 +125,7 @@ def study(
     total = len(EVALUATIONS) * len(at) + len(REFERENCES)
     with (
         ThreadPoolExecutor(os.cpu_count()) as pool,
-        progress_bar("evaluations", total, show=progress) as move,
+        display("evaluations", total, show=progress) as shown,
     ):
 
         def row(name: str, how: str, lam: float, tau: float, loss: Losses, bound: Any) -> Row:
@@ -142,7 +142,7 @@ def study(
                 bound = averaged_errors(mdps, run, 0.0, unproven=True)
             how = "plain" if name == "movi" else "regularised"
             rows.append(row(name, how, 0.0, 0.0, loss, bound[at - 1]))
-            move(1)
+            shown.advance()
         for how in EVALUATIONS:
             losses: list[list[Losses]] = [[] for _ in pairs]
             sums = []
@@ -154,7 +154,7 @@ def study(
                         for place, i in enumerate(mine):
                             losses[i].append(Losses(lost.l1[place], lost.sup[place]))
                 sums.append(error)
-                move(1)
+                shown.advance()
             for i, (lam, tau) in enumerate(pairs):
                 loss = Losses(*(np.stack(column) for column in zip(*losses[i])))
                 error = np.stack([one[i] for one in sums])

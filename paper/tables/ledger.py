@@ -25,7 +25,7 @@ from momentum_rl.planning.theory import (
     trace,
     weighted_error_norms,
 )
-from momentum_rl.plumbing.progress import progress_bar
+from momentum_rl.plumbing.progress import display
 from momentum_rl.plumbing.sizes import require
 
 
@@ -67,12 +67,12 @@ def losses_and_bounds(
 
     with (
         ThreadPoolExecutor(os.cpu_count()) as pool,
-        progress_bar("runs", 4 + len(rates), show=progress) as advance,
+        display("runs", 4 + len(rates), show=progress) as shown,
     ):
 
         def traced(name: str, beta: Schedule | None = None) -> tuple[Trace, Losses]:
             run = trace(mdps, scheme(name, beta), iterations, seed=seed)
-            advance(1)
+            shown.advance()
             return run, batch_losses(mdps, optimal.q, run.policies, pool)
 
         used = slice(0, iterations)  # π_1..π_K

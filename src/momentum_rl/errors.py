@@ -65,8 +65,9 @@ class MissingExtra(UserError):
     def __init__(self, what: str, *extras: str) -> None:
         """What needs them, and the extras' names in pyproject.toml."""
         names, together = " and ".join(f"`{extra}`" for extra in extras), ",".join(extras)
+        plural = "extras" if len(extras) > 1 else "extra"
         super().__init__(
-            f"{what} needs the extra{'s' * (len(extras) > 1)} {names}: "
+            f"{what} needs the {plural} {names}: "
             f"pip install 'momentum-rl[{together}]' (in a clone: '.[{together}]')"
         )
 

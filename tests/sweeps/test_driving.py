@@ -210,6 +210,20 @@ def test_a_failed_run_keeps_its_log_stops_no_other_and_is_tried_again(movi, tmp_
     assert "Traceback" in (tmp_path / log).read_text()
 
 
+def test_a_run_that_does_not_fit_fails_with_its_line_and_stops_no_other(movi, tmp_path):
+    matrix = TOML.replace("seeds = 2", "seeds = 1").replace("steps = 2000", "steps = 500")
+    matrix = matrix.replace('"gymnax/CartPole-v1", ', "")
+    large = '[[algorithms]]\nalgorithm = "dqn"\nlabel = "large"\nbatch_size = 2000000000\n'
+    (tmp_path / "mine.toml").write_text(matrix.replace("[config]", f"{large}[config]"))
+    done = movi("sweep", "mine.toml", "--out", "out", "--workers", "1")
+    line = "minibatch of 2,000,000,000: needs 192 GB, only "
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"movi: CartPole-v1 large seed 0 failed: {line}")
+    assert done.stderr.count("\n") == 1
+    shown = " ".join(movi("status", "out").stdout.split())
+    assert "2 runs: 1 finished, 1 failed" in shown
+
+
 @pytest.fixture
 def _heard():
     """Under nohup, or behind an `&`, SIGINT is ignored here, and would be in every child."""

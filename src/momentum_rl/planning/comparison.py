@@ -18,7 +18,7 @@ from momentum_rl.mdp.solve.regularised import certain_optimum
 from momentum_rl.planning.engine import scheme
 from momentum_rl.planning.runs import run
 from momentum_rl.planning.theory import batch_losses
-from momentum_rl.plumbing.progress import progress_bar
+from momentum_rl.plumbing.progress import display
 from momentum_rl.plumbing.sizes import require
 
 _ROWS = 1 << 24  # policy entries per chunk
@@ -93,7 +93,7 @@ def compare_schemes(
     sup = np.empty_like(l1)
     chunks = run(mdps, chosen, iterations, seed=seed, samples=samples, chunk=chunk)
     with (
-        progress_bar("iterations", iterations, show=progress) as advance,
+        display("iterations", iterations, show=progress) as shown,
         ThreadPoolExecutor(os.cpu_count()) as pool,
     ):
         ahead = next(chunks, None)
@@ -111,5 +111,5 @@ def compare_schemes(
                 policies, tau = np.asarray(now.policies[i]), taus[i]
                 losses = batch_losses(mdps, optimal_q[tau], policies, pool, tau)
                 l1[i, rows], sup[i, rows] = losses.l1, losses.sup
-            advance(rows.stop - rows.start)
+            shown.advance(rows.stop - rows.start)
     return Comparison(tuple(map(label, schemes)), l1, sup, taus)

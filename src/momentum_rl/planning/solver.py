@@ -39,7 +39,7 @@ from momentum_rl.planning.engine import (
     update,
 )
 from momentum_rl.planning.engine import scheme as named
-from momentum_rl.plumbing.progress import progress_bar
+from momentum_rl.plumbing.progress import display
 
 _CHUNK = 100  # iterations between two looks at the progress bar
 
@@ -94,13 +94,13 @@ def solve(
     tolerance = TOLERANCE if tolerance is None and not sampled else tolerance
     chosen = named(scheme, beta)
     check_affine(chosen.algorithm, samples if sampled else 0)
-    with jax.enable_x64(True), progress_bar("iterations", limit, show=progress) as move:
+    with jax.enable_x64(True), display("iterations", limit, show=progress) as shown:
         floor = rounding_floor(mdp)
         if sampled:
             drawn = sampler(mdp, member_keys(seed, 1))
-            run = _run_sampled(drawn, chosen, samples, limit, tolerance, floor, move)
+            run = _run_sampled(drawn, chosen, samples, limit, tolerance, floor, shown.advance)
         else:
-            run = _run_exact(on_device(mdp), chosen, limit, tolerance or 0.0, floor, move)
+            run = _run_exact(on_device(mdp), chosen, limit, tolerance or 0.0, floor, shown.advance)
     converged = bool(tolerance is not None and run.bound <= tolerance)
     done, needed = len(run.bounds), None
     if tolerance is not None and not converged and run.floor <= tolerance and done == limit:

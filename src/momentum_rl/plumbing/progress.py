@@ -8,7 +8,7 @@ Notices are said everywhere.
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from html import escape
 from importlib import import_module
@@ -35,26 +35,14 @@ def surface() -> Surface:
 
 
 @contextmanager
-def display(description: str, total: int) -> Iterator["Display"]:
+def display(description: str, total: int, *, show: bool = True) -> Iterator["Display"]:
     """Shows progress towards a total; if the work ends before, the bar ends there too."""
     kinds = {"terminal": _Bar, "notebook": _Notebook, "lines": _Lines, "nothing": Display}
-    shown = kinds[surface()](description, total)
+    shown = kinds[surface() if show else "nothing"](description, total)
     try:
         yield shown
     finally:
         shown.close()
-
-
-@contextmanager
-def progress_bar(
-    description: str, total: int, *, show: bool = True
-) -> Iterator[Callable[[int], None]]:
-    """Yields ``advance(steps)``, which moves a bar."""
-    if not show:
-        yield lambda steps: None
-        return
-    with display(description, total) as shown:
-        yield lambda steps: shown.update(shown.done + steps)
 
 
 class Display:
@@ -67,6 +55,10 @@ class Display:
     def update(self, done: int, note: str = "") -> None:
         """This much of the total is done; and what else there is to say of it."""
         self.done, self.note = done, note
+
+    def advance(self, steps: int = 1) -> None:
+        """So much more is done."""
+        self.update(self.done + steps)
 
     def say(self, line: str) -> None:
         """Something to know, wherever that is said."""

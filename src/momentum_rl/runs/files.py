@@ -142,8 +142,7 @@ def read_metrics(run: str | Path) -> list[dict[str, Any]]:
 def read_evaluations(run: str | Path) -> list[dict[str, Any]]:
     """The rows of a run's evaluations during the run; none if it had none."""
     file = Path(run) / EVALUATIONS
-    found = read_rows(file, EvaluationRow) if file.exists() else []
-    return [asdict(row) for row in found]
+    return [asdict(row) for row in read_rows(file, EvaluationRow)] if file.exists() else []
 
 
 def read_if_there(run: str | Path, name: str, expected: type[Any]) -> Any:

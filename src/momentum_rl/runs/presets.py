@@ -11,7 +11,6 @@ at random, then 0.
 
 from collections.abc import Mapping
 from dataclasses import fields
-from types import MappingProxyType
 from typing import Any
 
 from momentum_rl.agents.registry import known
@@ -72,15 +71,12 @@ _SAC = {
     "optimiser_epsilon": 1e-8,
 }
 
-_FIELDS: Mapping[str, Mapping[str, Any]] = {
-    "control": {},
-    "paper": _PAPER,
-    "minatar": _MINATAR,
-    "sac": _SAC,
+PRESETS: Mapping[str, Mapping[str, Any]] = {
+    "control": {"preset": "control"},
+    "paper": {"preset": "paper", **_PAPER},
+    "minatar": {"preset": "minatar", **_MINATAR},
+    "sac": {"preset": "sac", **_SAC},
 }
-PRESETS: Mapping[str, Mapping[str, Any]] = MappingProxyType(
-    {name: MappingProxyType({"preset": name, **own}) for name, own in _FIELDS.items()}
-)
 
 _SUPPORTS: Mapping[str, Mapping[str, Any]] = {
     "control": {"atoms": 201, "v_min": -100.0, "v_max": 100.0},
@@ -122,9 +118,9 @@ def chosen_fields(name: str | None, env_id: str, algorithm: str | None) -> dict[
     """
     chosen = preset_fields(usual_preset(env_id, algorithm) if name is None else name)
     kind = None if algorithm is None else known(algorithm)
-    own = None if kind is None else kind.preset
-    if own is not None and chosen["preset"] != own:
-        raise UserError(f"preset: {name!r}, expected {own} for {algorithm}")
+    only = None if kind is None else kind.preset
+    if only is not None and chosen["preset"] != only:
+        raise UserError(f"preset: {name!r}, expected {only} for {algorithm}")
     return chosen
 
 

@@ -204,15 +204,15 @@ def cross(
     check_size(name, len(environments) * len(variants) * len(seeds))
     options = options or {}
     kinds = [known(variant.algorithm) for variant in variants]
-    own = [FIELDS | (set() if kind is None else _names(kind)) for kind in kinds]
-    if None not in kinds and (unknown := sorted(set(options).difference(*own))):
+    allowed = [FIELDS | (set() if kind is None else _names(kind)) for kind in kinds]
+    if None not in kinds and (unknown := sorted(set(options).difference(*allowed))):
         raise UserError(f"config: unknown or missing fields: {', '.join(unknown)}")
     for given in (options, *(variant.options for variant in variants)):
         for taken in {"algorithm", "env", "seed", "preset"} & set(given):
             raise UserError(f"{taken}: among the options, expected beside them")
     cells = []
     for env in environments:
-        for variant, kind, names in zip(variants, kinds, own):
+        for variant, kind, names in zip(variants, kinds, allowed):
             config = {
                 **chosen_fields(variant.preset or preset, env, variant.algorithm),
                 **{k: value for k, value in options.items() if kind is None or k in names},

@@ -72,7 +72,7 @@ class RunSweep:
         )
         for run in failures:
             line = f"{run.env} {run.label} seed {run.seed} failed: {run.message}"
-            print(plain(f"movi: {line} (log: {run.log})"), file=sys.stderr)
+            print(plain(f"movi: {line}"), file=sys.stderr)
         if failures:
             sys.exit(1)
         if not self.dry_run:

@@ -111,7 +111,8 @@ def unfinished(directory: Path, job: Job, reason: str) -> list[RunStatus]:
     reason = reason or "ended early"
     note_failure(directory, job, reason)
     runs = [run for run in job_status(directory, job) if run.state not in ENDED]
-    return [replace(run, message=run.message or reason, log=job.log(directory)) for run in runs]
+    log = job.log(directory)
+    return [replace(run, message=f"{run.message or reason} (log: {log})") for run in runs]
 
 
 def discard_done(directory: Path, job: Job) -> None:

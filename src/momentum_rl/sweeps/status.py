@@ -51,8 +51,6 @@ class RunStatus:
     """Agent steps per second, of a run under way."""
     message: str = ""
     """What there is to say about it."""
-    log: Path | None = None
-    """What its worker printed, of a run that failed."""
 
     @property
     def left(self) -> float | None:
