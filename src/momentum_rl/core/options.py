@@ -103,10 +103,17 @@ def check_ranges(of: Any) -> None:
     for field in fields(of):
         value, mark = getattr(of, field.name), next(_marks(hints[field.name]), None)
         name = WRITTEN.get(field.name, field.name)
-        if value is not None and mark is not None and not mark.holds(value):
+        if value is not None and mark is not None and not _holds(mark, value):
             raise UserError(f"{name}: {value!r}, expected {mark.words}")
         if isinstance(value, float) and not math.isfinite(value):
             raise UserError(f"{name}: {value!r}, expected a finite number")
+
+
+def _holds(mark: Range, value: Any) -> bool:
+    try:
+        return mark.holds(value)
+    except (TypeError, ValueError):  # a text, an array
+        return False
 
 
 def _marks(hint: Any) -> Iterator[Range]:

@@ -149,9 +149,9 @@ class Config:
         taken = {option.name for option in fields(options)} & RESERVED
         if taken:
             raise UserError(f"options: {sorted(taken)[0]} of {self.algorithm} is a config's field")
+        check_ranges(self)
         if type(self) is Config:
             check_fields(self)
-        check_ranges(self)
         if not all(width >= 1 for width in self.hidden):
             raise UserError(f"hidden: {self.hidden!r}, expected widths of at least 1")
         if self.learning_starts > self.replay_capacity:
