@@ -18,6 +18,7 @@ from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 
 SOURCE = Path(momentum_rl.__file__).parent
+EXAMPLES = Path(__file__).parents[1] / "examples"
 QUICK = ["--env", "CartPole-v1", "--steps", "300", "--learning-starts", "100", "--hidden", "8"]
 
 
@@ -28,8 +29,9 @@ def made_up(monkeypatch):
         for name, kind in dict(getattr(options, table)).items():
             monkeypatch.setitem(getattr(options, table), name, kind)
     monkeypatch.setattr(registry, "_REGISTERED", dict(registry._REGISTERED))
-    sys.modules.pop("tests.made_up", None)
-    yield import_module("tests.made_up")
+    monkeypatch.syspath_prepend(str(EXAMPLES))
+    sys.modules.pop("discounted_twice", None)
+    yield import_module("discounted_twice")
     for table in ("TABLES", "NETWORKS", "TITLES"):
         for name in [name for name in getattr(options, table) if "discounted" in name]:
             del getattr(options, table)[name]

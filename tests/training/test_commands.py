@@ -121,7 +121,7 @@ def test_the_presets_values_are_the_defaults_and_given_options_win(tmp_path):
         (["train", "dqn", "--env", "NoSuch-v1"], "NoSuch"),
         (["train", "dqn", "--env", "Pendulum-v1"], "Pendulum-v1 has Box actions, but dqn"),
         (["train", "dqn", *SHORT, "--preset", "old"], "preset: 'old', expected one of control"),
-        (["train", "dqn", *SHORT, "--gamma", "1.5"], "gamma: 1.5, expected a number in [0, 1]"),
+        (["train", "dqn", *SHORT, "--gamma", "1.5"], "gamma: 1.5, expected a number in [0, 1)"),
         (["train", "dqn", *SHORT, "--steps", "many"], "--steps"),
         (["train", "dqn", *SHORT, "--speed", "3"], "--speed"),
         (["train", "dqn"], "--env"),

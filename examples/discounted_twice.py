@@ -1,4 +1,8 @@
-"""An algorithm that nobody published, declared as the package's own are: one source file."""
+"""An algorithm that nobody published, declared as the package's own are: one source file.
+
+Once it is imported, both names are known: to ``momentum_rl.solve(mdp, "discounted-twice")``, to
+``momentum_rl.Config("momentum-discounted-twice-dqn", …)``, with options, ranges and help.
+"""
 
 from dataclasses import dataclass
 
