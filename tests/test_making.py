@@ -53,7 +53,7 @@ def test_the_command_line_s_page_has_every_option_with_its_meaning(making):
 
 
 def test_the_metrics_of_the_pages_are_those_that_a_run_logs(making, tmp_path, monkeypatch):
-    monkeypatch.setattr("momentum_rl.training.metrics.EVERY", 1)
+    monkeypatch.setattr("momentum_rl.training.loop.EVERY", 1)
     config = momentum_rl.Config(
         "momentum-dqn",
         "CartPole-v1",

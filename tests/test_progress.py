@@ -11,8 +11,7 @@ import pytest
 import momentum_rl
 from momentum_rl.plumbing import progress
 from momentum_rl.runs.config import Config
-from momentum_rl.training.loop import Watcher
-from momentum_rl.training.train import train, train_seeds
+from momentum_rl.training.train import Watcher, train, train_seeds
 
 TINY = Config(
     "dqn",

@@ -18,8 +18,7 @@ from momentum_rl.envs.jax_env import JaxEnvironment, JaxOutcome
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import ObservationSpace, Spaces
-from momentum_rl.training.loop import Watcher
-from momentum_rl.training.train import train, train_seeds
+from momentum_rl.training.train import Watcher, train, train_seeds
 
 AT = 47  # the step of the lie, in mid-episode
 LENGTH = 10

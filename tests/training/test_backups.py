@@ -10,8 +10,7 @@ from dataclasses import replace
 import pytest
 
 from momentum_rl.errors import UserError
-from momentum_rl.training.loop import Watcher
-from momentum_rl.training.train import train
+from momentum_rl.training.train import Watcher, train
 from tests.training.runs import FUSED, HOST, assert_equal_runs
 
 CONFIGS = {

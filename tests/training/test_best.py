@@ -13,8 +13,7 @@ from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_evaluations, read_metrics
 from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded
 from momentum_rl.training.evaluation import Evaluation
-from momentum_rl.training.loop import Watcher
-from momentum_rl.training.train import train, train_seeds
+from momentum_rl.training.train import Watcher, train, train_seeds
 from tests.training.runs import TINY, assert_equal_runs
 
 SCORES = {50: 3.0, 100: 7.0, 150: 7.0, 200: 5.0, 250: 8.0, 300: 1.0}
@@ -32,7 +31,7 @@ def scored(monkeypatch):
     def evaluated(agent, config, make_environment, stop, at, values_are_returns):
         return Evaluation([scores.get(at, 0.0), scores.get(at, 0.0) + 2.0], [1, 1])
 
-    monkeypatch.setattr("momentum_rl.training.drive.evaluate_config", evaluated)
+    monkeypatch.setattr("momentum_rl.training.train.evaluate_config", evaluated)
     return scores
 
 

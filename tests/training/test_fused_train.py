@@ -20,9 +20,8 @@ from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.spaces import ObservationSpace
-from momentum_rl.training.loop import Watcher
 from momentum_rl.training.run_directory import OPEN_FILES
-from momentum_rl.training.train import train, train_seeds
+from momentum_rl.training.train import Watcher, train, train_seeds
 from tests.training.diagnostics import OneState, vector
 from tests.training.jax_diagnostics import CONSTANT, episodic, one_state, zero
 

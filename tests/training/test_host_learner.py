@@ -6,8 +6,8 @@ from momentum_rl.agents import make_learner, make_optimiser, options_of, regress
 from momentum_rl.agents.networks import MLP, ActionValues
 from momentum_rl.core.schedules import RateUpdates
 from momentum_rl.spaces import ObservationSpace, Spaces, Transition
-from momentum_rl.training.draws import INITIALISATION, key_of
 from momentum_rl.training.host_loop import HostLearner
+from momentum_rl.training.loop import INITIALISATION, key_of
 
 SPACE = ObservationSpace((4,), "float32")
 

@@ -12,7 +12,7 @@ import momentum_rl
 SCRIPT = """
 import resource, sys
 from momentum_rl.runs.config import Config
-from momentum_rl.training.loop import Watcher
+from momentum_rl.training.train import Watcher
 from momentum_rl.training.train import train
 
 class Memory(Watcher):

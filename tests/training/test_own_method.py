@@ -17,8 +17,8 @@ from momentum_rl.core.options import Options
 from momentum_rl.envs import make_environment
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
-from momentum_rl.training.draws import env_seeds
 from momentum_rl.training.evaluation import EVALUATION, evaluate
+from momentum_rl.training.loop import env_seeds
 from momentum_rl.training.train import train
 
 FIELDS = {

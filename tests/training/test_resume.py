@@ -29,9 +29,8 @@ from momentum_rl.runs.files import read_config, read_metrics, read_status
 from momentum_rl.spaces import ObservationSpace
 from momentum_rl.training.checkpoint import Checkpoints
 from momentum_rl.training.kept import best_in
-from momentum_rl.training.loop import Watcher
 from momentum_rl.training.run_directory import continued
-from momentum_rl.training.train import train, train_seeds
+from momentum_rl.training.train import Watcher, train, train_seeds
 from tests.training.diagnostics import OneState, Scripted, scripted, vector
 from tests.training.runs import (
     FUSED,

@@ -196,7 +196,7 @@ def test_a_mistake_writes_nothing(tmp_path, change):
 
 
 def test_a_run_that_is_interrupted_says_so(tmp_path):
-    from momentum_rl.training.loop import Watcher
+    from momentum_rl.training.train import Watcher
 
     class Stop(Watcher):
         def row(self, row):

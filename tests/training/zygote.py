@@ -23,8 +23,7 @@ import momentum_rl.envs.gymnax_env
 import momentum_rl.training.train
 from momentum_rl.runs.config import Config
 from momentum_rl.training.checkpoint import Checkpoints
-from momentum_rl.training.loop import Watcher
-from momentum_rl.training.train import train
+from momentum_rl.training.train import Watcher, train
 
 # What a run imports on its way, once for all children. gymnax itself starts XLA when it is
 # imported, which no child would survive; most of its time is seaborn's.

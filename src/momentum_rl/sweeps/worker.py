@@ -123,8 +123,7 @@ def perform(directory: Path, job: Job, trust: Sequence[str] = ()) -> None:
     """Trains the job's runs, as far as they are not trained, to their end."""
     from momentum_rl.envs.interface import is_gymnax
     from momentum_rl.training.fused_loop import prepare_fused
-    from momentum_rl.training.loop import Watcher
-    from momentum_rl.training.train import train_seeds
+    from momentum_rl.training.train import Watcher, train_seeds
 
     class ToLog(Watcher):
         """Announcements go to the log."""

@@ -42,7 +42,6 @@ from momentum_rl.runs.config import Config
 from momentum_rl.spaces import ONE_STEP, Box, Spaces
 from momentum_rl.training.fused_loop import FusedLoop
 from momentum_rl.training.host_loop import HostLoop
-from momentum_rl.training.loop import Watcher
 from momentum_rl.training.run_directory import REPLAY
 
 Networks = nn.Module | Mapping[str, nn.Module]
@@ -277,7 +276,7 @@ def built(
     configs: Sequence[Config],
     runs: Sequence[Path],
     overrides: Overrides,
-    watcher: Watcher,
+    announce: Callable[[str], None],
     *,
     vectorised: bool,
 ) -> Iterator[Built]:
@@ -287,7 +286,7 @@ def built(
     """
     check_learns(configs[0])
     if overrides.is_fused(configs[0]):
-        yield _fused(configs, runs, overrides, watcher, vectorised)
+        yield _fused(configs, runs, overrides, announce, vectorised)
         return
     environment = overrides.environment
     make = overrides.make_environment
@@ -298,14 +297,14 @@ def built(
         environment = make(configs[0].num_envs)
     assert not isinstance(environment, JaxEnvironment)
     with closing(environment):
-        yield _hosted(configs[0], runs[0] if runs else None, overrides, watcher, environment, make)
+        yield _hosted(configs[0], runs[0] if runs else None, overrides, announce, environment, make)
 
 
 def _hosted(
     config: Config,
     run: Path | None,
     overrides: Overrides,
-    watcher: Watcher,
+    announce: Callable[[str], None],
     environment: Environment,
     make_environment: Callable[[int], Environment] | None,
 ) -> Built:
@@ -327,7 +326,7 @@ def _hosted(
     if given is None:
         size = bytes_on_host(config, spaces, files is not None, kind is FrameReplay)
         require_space(config.replay_size, size, files)
-        _announce(config, f"replay of {config.replay_size:,} transitions", size, watcher)
+        _announce(config, f"replay of {config.replay_size:,} transitions", size, announce)
 
     def make_replay(snapshot: Mapping[str, Any] | None) -> Replay:
         """A new one, or that of the files that are there and have this snapshot."""
@@ -365,7 +364,7 @@ def _fused(
     configs: Sequence[Config],
     runs: Sequence[Path],
     overrides: Overrides,
-    watcher: Watcher,
+    announce: Callable[[str], None],
     vectorised: bool,
 ) -> Built:
     config, seeds = configs[0], [one.seed for one in configs]
@@ -383,7 +382,7 @@ def _fused(
     if files:
         on_disk = len(seeds) * _bytes_of_copy(config, spaces)
         require_space(len(seeds) * config.replay_capacity, on_disk, files[0])
-    _announce(config, replay, size, watcher)
+    _announce(config, replay, size, announce)
     loop = FusedLoop(config, environment, what.learner, seeds, files, vectorised=vectorised)
 
     @cache  # compiled once, for all evaluations of a run
@@ -393,12 +392,12 @@ def _fused(
     return Built(configs, loop, what, hosted)
 
 
-def _announce(config: Config, replay: str, size: int, watcher: Watcher) -> None:
+def _announce(config: Config, replay: str, size: int, announce: Callable[[str], None]) -> None:
     """The first lines of a run that fits: κ where it follows the steps, and its replay."""
     if config.kappa_follows:
         kappa = default_kappa(config.steps)
-        watcher.announce(f"kappa: {kappa:,}, a twentieth of the {config.steps:,} steps")
-    watcher.announce(f"{replay}: {readable(size)}")
+        announce(f"kappa: {kappa:,}, a twentieth of the {config.steps:,} steps")
+    announce(f"{replay}: {readable(size)}")
 
 
 # What a run takes --------------------------------------------------------------------------------

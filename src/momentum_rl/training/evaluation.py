@@ -21,7 +21,7 @@ from momentum_rl.errors import Interrupted, UserError, check_fraction
 from momentum_rl.plumbing.compilation import shared
 from momentum_rl.plumbing.signals import Stop, never
 from momentum_rl.runs.config import Config
-from momentum_rl.training.draws import env_seeds
+from momentum_rl.training.loop import env_seeds
 
 EVALUATION = 1  # the purpose of the seeds: never those of training
 AT_ONCE = 100  # steps that a compiled loop plays before somebody looks whether all have ended

@@ -42,18 +42,21 @@ from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import NStep, Transition
 from momentum_rl.training.checkpoint import Saved
-from momentum_rl.training.draws import (
+from momentum_rl.training.loop import (
     ACTING,
+    CHECK_PERIOD,
+    CHUNK,
     INITIALISATION,
     LEARNING,
     POLICY,
     SAMPLING,
+    Inspection,
+    Scores,
     bits,
     env_seeds,
     key_of,
+    metrics_row,
 )
-from momentum_rl.training.loop import CHECK_PERIOD, CHUNK
-from momentum_rl.training.metrics import Inspection, Scores, metrics_row
 
 
 def prepare_fused(programs: int) -> None:

@@ -28,18 +28,21 @@ from momentum_rl.replay.interface import Replay, can_be_checkpointed
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import Spaces, Transition
 from momentum_rl.training.checkpoint import Saved
-from momentum_rl.training.draws import (
+from momentum_rl.training.loop import (
     ACTING,
+    CHECK_PERIOD,
+    CHUNK,
     INITIALISATION,
     LEARNING,
     POLICY,
     SAMPLING,
     Draws,
+    Inspection,
+    Scores,
     env_seeds,
     key_of,
+    metrics_row,
 )
-from momentum_rl.training.loop import CHECK_PERIOD, CHUNK
-from momentum_rl.training.metrics import Inspection, Scores, metrics_row
 
 _COUNTERS = {"step": "step", "ticks": "vector_steps", "updates": "updates", "syncs": "syncs"}
 """The counters, by their names in a checkpoint."""
@@ -113,7 +116,7 @@ class HostLoop:
         return self.learner.diverged_at()
 
     def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
-        """The metrics since the last row; what is in them is said in ``training.metrics``."""
+        """The metrics since the last row; what is in them is said in ``training.loop``."""
         counts = {"updates": self.updates, "syncs": self.syncs, "stored": len(self.replay)}
         means, health, seed = self.learner.take_means(), {}, self.config.seed
         if not self._waiting and not self.learner.diverged_at():

@@ -19,7 +19,7 @@ from momentum_rl.envs.interface import LONGEST
 from momentum_rl.envs.make import make_visible
 from momentum_rl.errors import MissingExtra, Unwritable, UserError, check_count, check_fraction
 from momentum_rl.plumbing.files import beside, file_to_write, writing
-from momentum_rl.training.draws import env_seeds
+from momentum_rl.training.loop import env_seeds
 
 RECORDING = 2  # the purpose of the seeds
 

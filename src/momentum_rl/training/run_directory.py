@@ -11,11 +11,11 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, load
+from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, Agent, load
 from momentum_rl.core.options import default_kappa
 from momentum_rl.errors import Damaged, UserError, one_line
 from momentum_rl.plumbing.files import (
@@ -55,7 +55,6 @@ from momentum_rl.runs.lock import RUN_LOCK, Lock
 from momentum_rl.training.checkpoint import DIRECTORY as CHECKPOINTS
 from momentum_rl.training.checkpoint import Checkpoints
 from momentum_rl.training.evaluation import Evaluation
-from momentum_rl.training.loop import Result
 
 REPLAY = "replay"
 OPEN_FILES = 7  # of a run: the lock, rows of three kinds, TensorBoard's, two of the replay
@@ -416,6 +415,26 @@ def has_ended(run: Path, config: Config) -> bool:
     if file is None or file.status not in ENDED:
         return False
     return file.status == "diverged" or file.step == config.steps
+
+
+class Result(NamedTuple):
+    """How a run ended."""
+
+    status: Status
+    """finished or diverged; a run that is interrupted has no result."""
+    step: int
+    """The step at which it ended or diverged."""
+    agent: Agent
+    """The trained agent; of a run that diverged, with the last finite parameters."""
+    metrics: list[dict[str, Any]]
+    """The rows of ``metrics.jsonl``."""
+    evaluation: Evaluation | None
+    """The evaluation at the end, if there was one."""
+    loop: Any
+    """The loop as it ended; None if the run had ended before."""
+    best: Agent | None = None
+    """The agent with the highest evaluation during the run, if there were any; its ``about`` has
+    the step and the evaluation."""
 
 
 def result_of(run: Path, network: Any = None) -> Result:
