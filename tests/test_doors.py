@@ -12,13 +12,13 @@ import pytest
 import momentum_rl
 from momentum_rl.core.schedules import Constant, Schedule
 from momentum_rl.core.targets import Munchausen
-from momentum_rl.envs.interface import Environment
 from momentum_rl.envs.make import make_environment
 from momentum_rl.errors import door, fits, in_words
 from momentum_rl.mdp import FiniteMDP, finite_horizon, resolvent, simulate, weighted_norm
 from momentum_rl.mdp.families import Maze
 from momentum_rl.planning import scheme
 from momentum_rl.runs.config import Config
+from momentum_rl.spaces import Environment
 from tests.oracles import refusal
 
 MDP = momentum_rl.garnet(5, 2, 2)

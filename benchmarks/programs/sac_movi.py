@@ -7,10 +7,10 @@ import jax
 
 from momentum_rl.envs import make_gymnasium
 from momentum_rl.envs.gymnax_env import make_gymnax
-from momentum_rl.envs.interface import is_gymnax
 from momentum_rl.replay import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
+from momentum_rl.spaces import is_gymnax
 from momentum_rl.training.build import configured_learner
 from momentum_rl.training.fused_loop import FusedLoop, prepare_fused
 from momentum_rl.training.host_loop import HostLoop

@@ -22,7 +22,6 @@ from typing import Any
 import numpy as np
 from scipy.stats import ttest_ind
 
-from momentum_rl.envs.interface import LONGEST
 from momentum_rl.plumbing.files import write_aside
 from momentum_rl.report.chapters import chapter_of
 from momentum_rl.report.figure import Picture
@@ -33,6 +32,7 @@ from momentum_rl.report.statistics import Estimate
 from momentum_rl.report.style import percent, short
 from momentum_rl.runs.files import read_evaluations, read_metrics
 from momentum_rl.runs.finding import Score, find_runs
+from momentum_rl.spaces import LONGEST
 from paper.evidence import claims
 from paper.evidence.claims import MOMENTUM
 from paper.evidence.findings import DECOUPLED, DOUBLE, OPTIMISER, everything

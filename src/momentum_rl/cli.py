@@ -1,5 +1,8 @@
 """The command line: a table of commands and an entry point."""
 
+import contextlib
+import io
+import os
 import signal
 import sys
 from collections.abc import Mapping, Sequence
@@ -7,7 +10,6 @@ from importlib import import_module
 from typing import Any
 
 from momentum_rl.errors import Interrupted, ToleranceMissed, UserError, needing_agents, one_line
-from momentum_rl.plumbing.arguments import with_options
 from momentum_rl.plumbing.signals import listening, raised
 from momentum_rl.version import __version__
 
@@ -57,6 +59,8 @@ def parse(
             print(overview(commands, program))
             sys.exit(0)
         raise UserError(f"command: {name!r}, expected one of {', '.join(commands)}")
+    from momentum_rl.plumbing.arguments import with_options  # after the streams are open
+
     return name, with_options(command(name, commands), arguments[1:], f"{program} {name}")
 
 
@@ -103,3 +107,36 @@ def main(
 def _end(line: str, status: int) -> int:
     print(f"movi: {one_line(line)}", file=sys.stderr)
     return status
+
+
+def program() -> int:
+    """``movi`` as a process of its own, which a signal ends at any moment; the exit status."""
+    _open_streams()
+    # Until the command listens, an interrupt ends the process as any other: without a traceback.
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    status = main()
+    if status > 128:  # by a signal: compiled code may still run, and would crash in a tear-down
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(status)
+    return status
+
+
+def _open_streams() -> None:
+    """Makes the three standard streams ones that anything can be written to.
+
+    The number of one that is closed would be that of the next file to be opened, into which the
+    libraries' messages would then go. A character that a terminal does not have is spelled out.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)
+    sys.stdout = sys.stdout or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    sys.stderr = sys.stderr or os.fdopen(os.open(os.devnull, os.O_WRONLY), "w")
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="backslashreplace")

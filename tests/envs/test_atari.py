@@ -15,9 +15,12 @@ from momentum_rl.envs.atari import (  # noqa: E402
     emulator_seeds,
     vector_env,
 )
-from momentum_rl.envs.interface import is_atari  # noqa: E402
 from momentum_rl.errors import UserError  # noqa: E402
-from momentum_rl.spaces import ObservationSpace, Spaces  # noqa: E402
+from momentum_rl.spaces import (  # noqa: E402
+    ObservationSpace,
+    Spaces,
+    is_atari,
+)
 from tests.report.synthetic_runs import GAMES  # noqa: E402
 
 CERTAIN = {"repeat_action_probability": 0.0}

@@ -13,11 +13,10 @@ import pytest
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 from momentum_rl.envs.gym_vector import GymnasiumVector
-from momentum_rl.envs.interface import Outcome
 from momentum_rl.envs.jax_env import JaxEnvironment, JaxOutcome
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
-from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.spaces import ObservationSpace, Outcome, Spaces
 from momentum_rl.training.train import Watcher, train, train_seeds
 
 AT = 47  # the step of the lie, in mid-episode

@@ -239,7 +239,7 @@ def test_a_checkpoint_of_a_full_atari_replay_takes_under_a_second_and_no_memory(
     """A million transitions in files, a checkpoint every 5,000 with the paper's networks in it."""
     import time
 
-    from momentum_rl.replay.ring import slack_of
+    from momentum_rl.replay.uniform import slack_of
     from momentum_rl.training.checkpoint import Checkpoints, Saved
 
     def anonymous():

@@ -14,13 +14,12 @@ from momentum_rl import load
 from momentum_rl.agents.agent import Agent
 from momentum_rl.agents.networks import NetworkSpec, make_network
 from momentum_rl.envs.gymnax_env import make_gymnax
-from momentum_rl.envs.interface import Outcome
 from momentum_rl.envs.jax_env import HostedEnvironment, JaxEnvironment, JaxOutcome
 from momentum_rl.envs.make import make_environment
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_evaluations, read_metrics
-from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.spaces import ObservationSpace, Outcome, Spaces
 from momentum_rl.training import evaluation, recording
 from momentum_rl.training.evaluation import AT_ONCE, Discounted, evaluate
 from momentum_rl.training.recording import record

@@ -11,7 +11,7 @@ from momentum_rl import cli
 from momentum_rl.agents.networks import MLP, ActionValues
 from momentum_rl.envs import make_atari
 from momentum_rl.errors import UserError
-from momentum_rl.replay.ring import slack_of
+from momentum_rl.replay.uniform import slack_of
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.sweep import Variant, cross
 from momentum_rl.spaces import ObservationSpace

@@ -18,8 +18,8 @@ import gymnasium as gym
 import numpy as np
 
 from momentum_rl.envs.gym_vector import GymnasiumVector
-from momentum_rl.envs.interface import ATARI
 from momentum_rl.errors import MissingExtra, UserError
+from momentum_rl.spaces import ATARI
 
 FRAMES_PER_STEP = 4
 EPISODE_STEPS = 27_000

@@ -12,10 +12,9 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from momentum_rl.envs.interface import Outcome, same_bits
 from momentum_rl.errors import MissingExtra, UserError
 from momentum_rl.plumbing.modules import import_trusted, module_of
-from momentum_rl.spaces import Box, ObservationSpace, Spaces
+from momentum_rl.spaces import Box, ObservationSpace, Outcome, Spaces, same_bits
 
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")  # in which Gymnasium writes its warnings
 SUPPORTED = (

@@ -17,11 +17,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from momentum_rl.envs.interface import LONGEST
 from momentum_rl.envs.jax_env import JaxEnvironment, JaxOutcome, State, fixed_dtypes
 from momentum_rl.errors import MissingExtra, UserError
 from momentum_rl.plumbing.compilation import shared
-from momentum_rl.spaces import Box, ObservationSpace, Spaces
+from momentum_rl.spaces import LONGEST, Box, ObservationSpace, Spaces
 
 MINATAR = ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
 """The games of Young and Tian, 2019."""

@@ -8,10 +8,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from momentum_rl.envs.interface import Outcome
 from momentum_rl.plumbing.compilation import shared
 from momentum_rl.plumbing.trees import arrays_of, tree_of
-from momentum_rl.spaces import Spaces
+from momentum_rl.spaces import Outcome, Spaces
 
 State = Any
 Act = Callable[[Any, Any, Any], Any]

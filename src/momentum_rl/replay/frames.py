@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from momentum_rl.errors import Damaged
-from momentum_rl.replay.ring import Ring, bytes_per_record, require_space
+from momentum_rl.replay.uniform import Ring, bytes_per_record, require_space
 from momentum_rl.replay.windows import windows_of
 from momentum_rl.spaces import NUMBERED, ONE_STEP, ActionFormat, NStep, ObservationSpace, Transition
 

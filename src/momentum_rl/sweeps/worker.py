@@ -121,7 +121,7 @@ def when_free(work: Callable[[], None]) -> None:
 
 def perform(directory: Path, job: Job, trust: Sequence[str] = ()) -> None:
     """Trains the job's runs, as far as they are not trained, to their end."""
-    from momentum_rl.envs.interface import is_gymnax
+    from momentum_rl.spaces import is_gymnax
     from momentum_rl.training.fused_loop import prepare_fused
     from momentum_rl.training.train import Watcher, train_seeds
 

@@ -28,7 +28,6 @@ from momentum_rl.core.schedules import Schedule
 from momentum_rl.core.targets import Algorithm
 from momentum_rl.envs.atari import AtariVector
 from momentum_rl.envs.gymnax_env import make_gymnax
-from momentum_rl.envs.interface import Environment, is_gymnax, is_restorable
 from momentum_rl.envs.jax_env import HostedEnvironment, JaxEnvironment
 from momentum_rl.envs.make import MOST
 from momentum_rl.envs.make import make_environment as make_by_id
@@ -36,10 +35,18 @@ from momentum_rl.errors import UserError, check_count
 from momentum_rl.plumbing.compilation import shared
 from momentum_rl.plumbing.sizes import readable, require
 from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
-from momentum_rl.replay.interface import Replay, can_be_checkpointed
-from momentum_rl.replay.ring import require_space, slack_of
+from momentum_rl.replay.uniform import require_space, slack_of
 from momentum_rl.runs.config import Config
-from momentum_rl.spaces import ONE_STEP, Box, Spaces
+from momentum_rl.spaces import (
+    ONE_STEP,
+    Box,
+    Environment,
+    Replay,
+    Spaces,
+    can_be_checkpointed,
+    is_gymnax,
+    is_restorable,
+)
 from momentum_rl.training.fused_loop import FusedLoop
 from momentum_rl.training.host_loop import HostLoop
 from momentum_rl.training.run_directory import REPLAY

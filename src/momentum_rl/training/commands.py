@@ -128,8 +128,8 @@ def _with_options(kind: Any, title: str) -> Any:
 
 def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
     """Trains new runs or continues them; a signal stops them with a checkpoint."""
-    from momentum_rl.envs.interface import is_gymnax
     from momentum_rl.plumbing.signals import stopping
+    from momentum_rl.spaces import is_gymnax
     from momentum_rl.training.train import train_seeds
 
     if is_gymnax(config.env):

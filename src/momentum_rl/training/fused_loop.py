@@ -30,17 +30,15 @@ from jax import Array
 
 from momentum_rl.agents.exploration import Limits, epsilon_greedy, exploring, limits, words_of
 from momentum_rl.agents.learner import Learner, LearnerState
-from momentum_rl.envs.interface import check_rewards
 from momentum_rl.envs.jax_env import JaxEnvironment, compiled, env_keys, step_all, step_keys
 from momentum_rl.errors import Damaged, UserError
 from momentum_rl.plumbing.compilation import shared
 from momentum_rl.plumbing.sizes import available_cores
 from momentum_rl.plumbing.trees import arrays_of, tree_of
 from momentum_rl.replay import device
-from momentum_rl.replay.ring import slack_of
-from momentum_rl.replay.uniform import UniformReplay
+from momentum_rl.replay.uniform import UniformReplay, slack_of
 from momentum_rl.runs.config import Config
-from momentum_rl.spaces import NStep, Transition
+from momentum_rl.spaces import NStep, Transition, check_rewards
 from momentum_rl.training.checkpoint import Saved
 from momentum_rl.training.loop import (
     ACTING,

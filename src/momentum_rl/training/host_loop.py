@@ -21,12 +21,19 @@ import numpy as np
 
 from momentum_rl.agents.exploration import epsilon_greedy, exploring, limits, words_of
 from momentum_rl.agents.learner import Learner, LearnerState
-from momentum_rl.envs.interface import Environment, Outcome, check_rewards, is_restorable
 from momentum_rl.plumbing.compilation import library_takes, shared
 from momentum_rl.plumbing.trees import arrays_of, tree_of
-from momentum_rl.replay.interface import Replay, can_be_checkpointed
 from momentum_rl.runs.config import Config
-from momentum_rl.spaces import Spaces, Transition
+from momentum_rl.spaces import (
+    Environment,
+    Outcome,
+    Replay,
+    Spaces,
+    Transition,
+    can_be_checkpointed,
+    check_rewards,
+    is_restorable,
+)
 from momentum_rl.training.checkpoint import Saved
 from momentum_rl.training.loop import (
     ACTING,

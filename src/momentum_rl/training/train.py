@@ -25,15 +25,14 @@ import optax
 from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded, load
 from momentum_rl.core.options import Options
 from momentum_rl.core.targets import Algorithm
-from momentum_rl.envs.interface import Environment
 from momentum_rl.envs.jax_env import JaxEnvironment
 from momentum_rl.errors import Interrupted, Unwritable, UserError, door
 from momentum_rl.plumbing.progress import Display, display
 from momentum_rl.plumbing.signals import Stop, never
 from momentum_rl.plumbing.sizes import allow_files
-from momentum_rl.replay.interface import Replay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import EVALUATION, Status, holds_run
+from momentum_rl.spaces import Environment, Replay
 from momentum_rl.training.build import (
     Built,
     Loop,
