@@ -17,6 +17,7 @@ from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.spaces import ObservationSpace
 from momentum_rl.sweeps.drive import sweep_named
+from momentum_rl.training import build
 from momentum_rl.training.train import train
 
 ATARI = ObservationSpace((4, 84, 84), "uint8")
@@ -66,12 +67,15 @@ class Both(FrameReplay):
 @pytest.mark.parametrize(
     ("num_envs", "n_step"), [pytest.param(1, 1, marks=pytest.mark.slow), (3, 1), (3, 3)]
 )
-def test_in_a_run_the_replay_gives_back_the_stacks_that_the_agent_saw(num_envs, n_step):
+def test_in_a_run_the_replay_gives_back_the_stacks_that_the_agent_saw(
+    num_envs, n_step, monkeypatch
+):
     """Across game ends, cuts after 70 steps, the ring's head, and several games side by side."""
     config = short(steps=900, num_envs=num_envs, n_step=n_step)
     replay = Both(200, ATARI, config.horizon)
+    monkeypatch.setattr(build, "FrameReplay", lambda *given, **named: replay)
     environment = make_atari(config.env, num_envs, episode_steps=70)
-    result = train(config, environment=environment, network=small(), replay=replay)
+    result = train(config, environment=environment, network=small())
     incomplete = (n_step - 1) * num_envs
     assert replay.compared == result.loop.updates == 900 // 4 - (60 + incomplete) // 4
     assert result.loop.scores.episodes >= 9

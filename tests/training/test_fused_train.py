@@ -15,11 +15,9 @@ import pytest
 from momentum_rl import cli
 from momentum_rl.agents import load
 from momentum_rl.errors import UserError
-from momentum_rl.replay import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status
 from momentum_rl.runs.presets import preset_fields
-from momentum_rl.spaces import ObservationSpace
 from momentum_rl.training.run_directory import OPEN_FILES
 from momentum_rl.training.train import Watcher, train, train_seeds
 from tests.training.diagnostics import OneState, vector
@@ -185,17 +183,13 @@ def test_the_minatar_preset_is_as_stated():
     assert [config.beta_of(50_000 * n) for n in range(3)] == [0, 1 / 2, 2 / 3]  # κ = steps / 20
 
 
-USELESS = {
-    "replay": UniformReplay(100, ObservationSpace((1,), "float32")),
-    "make_environment": lambda n: vector([lambda: OneState(3, truncate=True)] * n),
-}
+def test_what_a_compiled_loop_has_no_use_for_is_refused():
+    def hosted(n):
+        return vector([lambda: OneState(3, truncate=True)] * n)
 
-
-@pytest.mark.parametrize("name", USELESS)
-def test_what_a_compiled_loop_has_no_use_for_is_refused(name):
     config = Config("dqn", "mine", **TINY)
     with pytest.raises(UserError, match="not with a JaxEnvironment"):
-        train(config, environment=one_state(3, truncate=True), **{name: USELESS[name]})
+        train(config, environment=one_state(3, truncate=True), make_environment=hosted)
 
 
 def open_files():

@@ -22,7 +22,6 @@ from momentum_rl.envs.make import make_environment
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics
 from momentum_rl.spaces import ObservationSpace, Spaces
-from momentum_rl.training import loop
 from momentum_rl.training.evaluation import Discounted, evaluate
 from momentum_rl.training.loop import Warnings
 from momentum_rl.training.train import train
@@ -37,7 +36,7 @@ LOOPS = {"host": HOST, "fused": replace(HOST, env="gymnax/CartPole-v1")}
 @pytest.fixture
 def often(monkeypatch):
     """Looks at every iteration's end, however short it is."""
-    monkeypatch.setattr(loop, "EVERY", 1)
+    monkeypatch.setattr("momentum_rl.training.loop.EVERY", 1)
 
 
 # The bias ----------------------------------------------------------------------------------------
@@ -152,7 +151,7 @@ def test_the_size_of_a_linear_dqns_next_update_is_the_one_computed_by_hand(often
 def test_looking_changes_no_parameter(loop, monkeypatch, tmp_path):
     """A run that is looked at every 250 steps and one that never is."""
     train(LOOPS[loop], tmp_path / "never")
-    monkeypatch.setattr(loop, "EVERY", 1)
+    monkeypatch.setattr("momentum_rl.training.loop.EVERY", 1)
     train(LOOPS[loop], tmp_path / "often")
     for name in ("agent.safetensors", "evaluations.jsonl"):
         ours, theirs = (tmp_path / run / name for run in ("often", "never"))

@@ -23,7 +23,6 @@ from momentum_rl import cli
 from momentum_rl.agents.networks import MLP, ActionValues
 from momentum_rl.envs import GymnasiumVector, make_atari
 from momentum_rl.errors import Interrupted, UserError
-from momentum_rl.replay import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status
 from momentum_rl.spaces import ObservationSpace
@@ -323,12 +322,6 @@ def test_what_cannot_be_checkpointed_is_refused_unless_checkpoints_are_off(tmp_p
     with pytest.raises(UserError, match=r"environment: cannot be restored .*checkpoint_every to 0"):
         train(config, tmp_path / "run", environment=itself)
 
-    class Own(UniformReplay):
-        headroom = property()  # hasattr is False
-
-    own = Own(100, ObservationSpace((4,), "float32"))
-    with pytest.raises(UserError, match="replay: expected one with snapshot, restore and headroom"):
-        train(replace(config, env="CartPole-v1"), tmp_path / "run", replay=own)
     assert not (tmp_path / "run").exists()
     train(replace(config, checkpoint_every=0), tmp_path / "run", environment=itself)
     assert read_status(tmp_path / "run").status == "finished"

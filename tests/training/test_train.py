@@ -14,10 +14,9 @@ import momentum_rl
 from momentum_rl.agents import Agent, NetworkSpec, make_network, save
 from momentum_rl.envs import make_gymnasium
 from momentum_rl.errors import UserError
-from momentum_rl.replay import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status
-from momentum_rl.spaces import NStep, ObservationSpace, Spaces
+from momentum_rl.spaces import ObservationSpace, Spaces
 from momentum_rl.training.evaluation import evaluate
 from momentum_rl.training.train import train
 from tests.training.diagnostics import MODES, OneState, Scripted, scripted, vector
@@ -331,15 +330,6 @@ def test_image_observations_are_learned_from_in_their_own_dtype():
     assert result.agent.spec.kind == "minatar"
     assert result.loop.replay._ring.observation.dtype == np.uint8
     assert result.metrics[-1]["updates"] == 50
-
-
-def test_a_replay_of_your_own_has_the_configs_horizon_or_is_refused():
-    config = Config("dqn", "CartPole-v1", n_step=3, **{**SHORT, "learning_starts": 1, "steps": 5})
-    space = ObservationSpace((4,), "float32")
-    with pytest.raises(UserError, match=r"replay: expected .*NStep\(steps=3, num_envs=1"):
-        train(config, replay=UniformReplay(200, space))
-    own = UniformReplay(200, space, horizon=NStep(3))
-    assert len(train(config, replay=own).loop.replay) == 3
 
 
 @pytest.mark.parametrize("env", ["CartPole-v1", "gymnax/CartPole-v1"])

@@ -193,7 +193,7 @@ class FrameReplay:
         )
 
     def snapshot(self) -> dict[str, Any]:
-        """See ``ReplayInFiles``."""
+        """See ``Replay``."""
         transitions, frames = self._sealed
         self._transitions.seal(transitions, self._added, self.run)
         self._images.seal(frames, self._written, self.run)

@@ -253,7 +253,7 @@ class UniformReplay:
         )
 
     def snapshot(self) -> dict[str, Any]:
-        """See ``ReplayInFiles``."""
+        """See ``Replay``."""
         self._store.seal(self._sealed, self._added, self.run)
         self._sealed = self._added
         snapshot: dict[str, Any] = {"slack": self._slack, "added": self._added, "run": self.run}

@@ -38,12 +38,10 @@ from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, unifo
 from momentum_rl.replay.uniform import require_space, slack_of
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import (
-    ONE_STEP,
     Box,
     Environment,
     Replay,
     Spaces,
-    can_be_checkpointed,
     is_gymnax,
     is_restorable,
 )
@@ -63,7 +61,6 @@ class Overrides:
     make_environment: Callable[[int], Environment] | None = None
     network: Networks | None = None
     optimiser: optax.GradientTransformation | None = None
-    replay: Replay | None = None
     trust: Collection[str] = ()
     algorithm: Algorithm | type[Options] | None = None
 
@@ -74,9 +71,9 @@ class Overrides:
 
     def is_fused(self, config: Config) -> bool:
         """Whether a run is compiled end to end: a JAX-native environment, and nothing hosted."""
-        hosted = self.make_environment is not None or self.replay is not None
+        hosted = self.make_environment is not None
         if isinstance(self.environment, JaxEnvironment) and hosted:
-            raise UserError("make_environment, replay: not with a JaxEnvironment; it's compiled")
+            raise UserError("make_environment: not with a JaxEnvironment; it's compiled")
         jax_native = is_gymnax(config.env) and self.environment is None and not hosted
         return jax_native or isinstance(self.environment, JaxEnvironment)
 
@@ -321,24 +318,23 @@ def _hosted(
         raise UserError(
             f"num_envs: {config.num_envs}, but the environment has {environment.num_envs}"
         )
-    spaces, given = environment.spaces, overrides.replay
+    spaces = environment.spaces
     files = run / REPLAY if run is not None and config.checkpoint_every else None
-    if files is not None:
-        _check_keepable(environment, given)
-    if given is not None and getattr(given, "horizon", ONE_STEP) != config.horizon:
-        raise UserError(f"replay: expected one with the config's horizon, {config.horizon}")
+    if files is not None and not is_restorable(environment):
+        raise UserError(
+            "environment: cannot be restored in mid-episode; expected one with snapshot and "
+            "restore (a Gymnasium vector: autoreset mode Disabled), or set checkpoint_every to 0 "
+            "to train without checkpoints"
+        )
     what = configured_learner(config, spaces, overrides.network, overrides.optimiser)
     check_batch(config, what)
     kind: Any = FrameReplay if isinstance(environment, AtariVector) else UniformReplay
-    if given is None:
-        size = bytes_on_host(config, spaces, files is not None, kind is FrameReplay)
-        require_space(config.replay_size, size, files)
-        _announce(config, f"replay of {config.replay_size:,} transitions", size, announce)
+    size = bytes_on_host(config, spaces, files is not None, kind is FrameReplay)
+    require_space(config.replay_size, size, files)
+    _announce(config, f"replay of {config.replay_size:,} transitions", size, announce)
 
     def make_replay(snapshot: Mapping[str, Any] | None) -> Replay:
         """A new one, or that of the files that are there and have this snapshot."""
-        if given is not None:
-            return given
         replay: Replay = kind(
             config.replay_capacity,
             spaces.observation,
@@ -353,18 +349,6 @@ def _hosted(
 
     loop = HostLoop(config, environment, what.learner, make_replay)
     return Built([config], loop, what, make_environment)
-
-
-def _check_keepable(environment: Environment, replay: Replay | None) -> None:
-    """Raises unless a run with these can be checkpointed."""
-    without = "set checkpoint_every to 0 to train without checkpoints"
-    if not is_restorable(environment):
-        raise UserError(
-            "environment: cannot be restored in mid-episode; expected one with snapshot and "
-            f"restore (a Gymnasium vector: autoreset mode Disabled), or {without}"
-        )
-    if replay is not None and not can_be_checkpointed(replay):
-        raise UserError(f"replay: expected one with snapshot, restore and headroom, or {without}")
 
 
 def _fused(

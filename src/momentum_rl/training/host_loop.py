@@ -30,7 +30,6 @@ from momentum_rl.spaces import (
     Replay,
     Spaces,
     Transition,
-    can_be_checkpointed,
     check_rewards,
     is_restorable,
 )
@@ -136,13 +135,11 @@ class HostLoop:
 
     def headroom(self, snapshot: Mapping[str, Any]) -> int:
         """Agent steps until the replay's files overwrite what a snapshot of theirs refers to."""
-        assert can_be_checkpointed(self.replay)
         return self.replay.headroom(snapshot)
 
     def snapshot(self, i: int = 0) -> Saved:
         """All that ``restore`` needs; between two vector steps only."""
         assert is_restorable(self.environment)
-        assert can_be_checkpointed(self.replay)
         environment = self.environment.snapshot()
         arrays = {
             **self.learner.snapshot(),
@@ -157,7 +154,6 @@ class HostLoop:
         ((arrays, state),) = saved
         assert is_restorable(self.environment)
         self.replay = self._make_replay(state["replay"])
-        assert can_be_checkpointed(self.replay)
         self.replay.restore(state["replay"])
         m = self._minibatches, self.config.batch_size
         self.learner.restore(arrays, self.environment.spaces, m)

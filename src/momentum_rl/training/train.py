@@ -32,7 +32,7 @@ from momentum_rl.plumbing.signals import Stop, never
 from momentum_rl.plumbing.sizes import allow_files
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import EVALUATION, Status, holds_run
-from momentum_rl.spaces import Environment, Replay
+from momentum_rl.spaces import Environment
 from momentum_rl.training.build import (
     Built,
     Loop,
@@ -88,7 +88,6 @@ def train(
     make_environment: Callable[[int], Environment] | None = None,
     network: nn.Module | Mapping[str, nn.Module] | None = None,
     optimiser: optax.GradientTransformation | None = None,
-    replay: Replay | None = None,
     watcher: Watcher | None = None,
     stop: Stop = never,
     trust: Collection[str] = (),
@@ -109,7 +108,6 @@ def train(
       network: any flax module from observations to action values, in place of the config's; or one
         for each network of the algorithm, by name.
       optimiser: any optax transformation, in place of the config's.
-      replay: your own, in place of the environment's usual one; not for a ``JaxEnvironment``.
       watcher: hears of the run as it goes. By default it is a progress bar, on a terminal or in a
         notebook; ``Watcher()`` is silent.
       stop: asked often; a signal's number makes the run stop with a checkpoint and an
@@ -118,9 +116,7 @@ def train(
         one runs its code.
     """
     config = known_config(config, algorithm, trust)
-    overrides = Overrides(
-        environment, make_environment, network, optimiser, replay, trust, algorithm
-    )
+    overrides = Overrides(environment, make_environment, network, optimiser, trust, algorithm)
     outs = None if out is None else [out]
     with watching(watcher, config) as hears:
         return _train(config, [config.seed], outs, overrides, None, hears, stop)[0]
@@ -158,7 +154,7 @@ def train_seeds(
     if len(set(seeds)) != len(seeds) or not seeds:
         raise UserError(f"seeds: {list(seeds)}, expected at least one, all different")
     config = known_config(config, algorithm, trust)
-    overrides = Overrides(environment, None, network, optimiser, None, trust, algorithm)
+    overrides = Overrides(environment, None, network, optimiser, trust, algorithm)
     with watching(watcher, config) as hears:
         if overrides.is_fused(config):
             return _train(config, seeds, outs, overrides, vectorised, hears, stop)
