@@ -23,7 +23,7 @@ from momentum_rl.runs.files import read_config
 from momentum_rl.runs.sweep import read_sweep_file, to_json
 from momentum_rl.spaces import Box, ObservationSpace, Spaces
 from momentum_rl.training.build import configured_learner
-from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded, newest
+from momentum_rl.training.run_directory import Checkpoints, Saved, encoded, newest
 from momentum_rl.training.train import train
 from tests import fuzzing
 from tests.fuzzing import check, generator, outcome

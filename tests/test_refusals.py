@@ -27,9 +27,13 @@ from momentum_rl.runs.lock import SWEEP_LOCK, Lock
 from momentum_rl.runs.sweep import read_sweep_file, to_json
 from momentum_rl.sweeps.drive import to_stdout
 from momentum_rl.sweeps.status import overview
-from momentum_rl.training.checkpoint import Checkpoints, Saved, newest
-from momentum_rl.training.run_directory import RunDirectory
-from momentum_rl.training.train import Checkpointer
+from momentum_rl.training.run_directory import (
+    Checkpointer,
+    Checkpoints,
+    RunDirectory,
+    Saved,
+    newest,
+)
 from paper.claims.tables import read_table
 from tests.test_trust import write_agent
 

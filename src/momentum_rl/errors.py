@@ -168,9 +168,10 @@ def fits(value: Any, hint: Any) -> bool:
     of = (list, tuple) if kind is tuple else kind
     if not isinstance(value, of) or not inner or not issubclass(kind, Collection):
         return isinstance(value, of)
-    each: Any = value
-    each = each.values() if kind is Mapping else each
-    return all(fits(one, inner[kind is Mapping]) for one in each)
+    parts: Any = value
+    if kind is Mapping:
+        return all(fits(one, inner[1]) for one in parts.values())
+    return all(fits(one, inner[0]) for one in parts)
 
 
 def of_type(name: str, value: Any, hint: Any) -> Any:

@@ -240,7 +240,7 @@ def test_a_checkpoint_of_a_full_atari_replay_takes_under_a_second_and_no_memory(
     import time
 
     from momentum_rl.replay.uniform import slack_of
-    from momentum_rl.training.checkpoint import Checkpoints, Saved
+    from momentum_rl.training.run_directory import Checkpoints, Saved
 
     def anonymous():
         status = Path("/proc/self/status").read_text()

@@ -4,7 +4,7 @@ import pytest
 
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_metrics
-from momentum_rl.training.checkpoint import Checkpoints
+from momentum_rl.training.run_directory import Checkpoints
 from momentum_rl.training.train import Watcher, train
 
 RESULTS = (

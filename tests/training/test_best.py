@@ -11,8 +11,8 @@ from momentum_rl import cli
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_evaluations, read_metrics
-from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded
 from momentum_rl.training.evaluation import Evaluation
+from momentum_rl.training.run_directory import Checkpoints, Saved, encoded
 from momentum_rl.training.train import Watcher, train, train_seeds
 from tests.training.runs import TINY, assert_equal_runs
 

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-import momentum_rl.training.checkpoint as module
+import momentum_rl.training.run_directory as module
 from momentum_rl.errors import Damaged, UserError
 from momentum_rl.plumbing.trees import arrays_of, tree_of
-from momentum_rl.training.checkpoint import Checkpoints, Saved, encoded, newest, read
+from momentum_rl.training.run_directory import Checkpoints, Saved, encoded, newest, read_checkpoint
 
 SAVED = Saved(
     {
@@ -31,7 +31,7 @@ SAVED = Saved(
 
 def test_what_is_read_is_what_was_written(tmp_path):
     (tmp_path / "f.safetensors").write_bytes(encoded(SAVED))
-    found = read(tmp_path / "f.safetensors")
+    found = read_checkpoint(tmp_path / "f.safetensors")
     assert found.state == SAVED.state
     assert found.arrays.keys() == SAVED.arrays.keys()
     for name, array in SAVED.arrays.items():
@@ -57,7 +57,7 @@ def test_a_file_damaged_anywhere_is_recognised_or_reads_the_same(tmp_path, data)
     file = tmp_path / "f.safetensors"
     file.write_bytes(content)
     try:
-        found = read(file)
+        found = read_checkpoint(file)
     except UserError:
         return
     assert found.state == SAVED.state
@@ -106,7 +106,7 @@ def test_hostile_bytes_are_one_line(make, tmp_path):
     file = tmp_path / "f.safetensors"
     file.write_bytes(make(tmp_path))
     with pytest.raises(Damaged) as error:
-        read(file)
+        read_checkpoint(file)
     assert "\n" not in str(error.value)
 
 
@@ -117,7 +117,7 @@ def test_a_directory_or_a_pipe_in_place_of_the_file_is_one_line(tmp_path):
     os.mkfifo(tmp_path / "p")
     for name in ("d", "p", "absent"):
         with pytest.raises(Damaged):
-            read(tmp_path / name)
+            read_checkpoint(tmp_path / name)
 
 
 def test_a_newer_format_is_refused_and_not_passed_over(tmp_path, monkeypatch):
@@ -160,7 +160,7 @@ def test_trees_of_any_dtype_and_of_keys_are_restored(tmp_path):
         "pair": (jnp.int8(4), jnp.zeros((0, 2), jnp.uint32)),
     }
     (tmp_path / "f").write_bytes(encoded(Saved(arrays_of(tree, "x"), {})))
-    again = tree_of(jax.tree.map(jnp.zeros_like, tree), read(tmp_path / "f").arrays, "x")
+    again = tree_of(jax.tree.map(jnp.zeros_like, tree), read_checkpoint(tmp_path / "f").arrays, "x")
     assert jax.random.key_data(again["key"]).tolist() == jax.random.key_data(tree["key"]).tolist()
     assert again["half"].dtype == jnp.bfloat16
     np.testing.assert_array_equal(again["half"].astype(np.float32), tree["half"].astype(np.float32))

@@ -17,7 +17,7 @@ import optax
 import pytest
 from gymnasium.vector import AutoresetMode
 
-import momentum_rl.training.checkpoint as checkpoint
+import momentum_rl.training.run_directory as checkpoint
 import momentum_rl.training.run_directory as run_directory
 from momentum_rl import cli
 from momentum_rl.agents.networks import MLP, ActionValues
@@ -26,9 +26,8 @@ from momentum_rl.errors import Interrupted, UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status
 from momentum_rl.spaces import ObservationSpace
-from momentum_rl.training.checkpoint import Checkpoints
 from momentum_rl.training.kept import best_in
-from momentum_rl.training.run_directory import continued
+from momentum_rl.training.run_directory import Checkpoints, continued
 from momentum_rl.training.train import Watcher, train, train_seeds
 from tests.training.diagnostics import OneState, Scripted, scripted, vector
 from tests.training.runs import (

@@ -17,7 +17,7 @@ from momentum_rl.runs.sweep import Variant, cross
 from momentum_rl.spaces import ObservationSpace
 from momentum_rl.sweeps.plan import require_trainable
 from momentum_rl.training.build import bytes_on_host
-from momentum_rl.training.checkpoint import Checkpoints
+from momentum_rl.training.run_directory import Checkpoints
 from momentum_rl.training.train import train
 from tests.training.runs import ATARI, FUSED, HOST, StopAt, assert_equal_runs
 

@@ -22,7 +22,7 @@ import momentum_rl.envs.gym_vector
 import momentum_rl.envs.gymnax_env
 import momentum_rl.training.train
 from momentum_rl.runs.config import Config
-from momentum_rl.training.checkpoint import Checkpoints
+from momentum_rl.training.run_directory import Checkpoints
 from momentum_rl.training.train import Watcher, train
 
 # What a run imports on its way, once for all children. gymnax itself starts XLA when it is

@@ -39,7 +39,6 @@ from momentum_rl.replay import device
 from momentum_rl.replay.uniform import UniformReplay, slack_of
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import NStep, Transition, check_rewards
-from momentum_rl.training.checkpoint import Saved
 from momentum_rl.training.loop import (
     ACTING,
     CHECK_PERIOD,
@@ -55,6 +54,7 @@ from momentum_rl.training.loop import (
     key_of,
     metrics_row,
 )
+from momentum_rl.training.run_directory import Saved
 
 
 def prepare_fused(programs: int) -> None:

@@ -33,7 +33,6 @@ from momentum_rl.spaces import (
     check_rewards,
     is_restorable,
 )
-from momentum_rl.training.checkpoint import Saved
 from momentum_rl.training.loop import (
     ACTING,
     CHECK_PERIOD,
@@ -49,6 +48,7 @@ from momentum_rl.training.loop import (
     key_of,
     metrics_row,
 )
+from momentum_rl.training.run_directory import Saved
 
 _COUNTERS = {"step": "step", "ticks": "vector_steps", "updates": "updates", "syncs": "syncs"}
 """The counters, by their names in a checkpoint."""

@@ -17,8 +17,8 @@ from momentum_rl.agents.method import Greedy, Networks
 from momentum_rl.core.values import ValueKind
 from momentum_rl.plumbing.reading import without_infinite
 from momentum_rl.plumbing.trees import arrays_of, tree_of
-from momentum_rl.training.checkpoint import Saved
 from momentum_rl.training.evaluation import Evaluation
+from momentum_rl.training.run_directory import Saved
 
 BEST, COPIES = "best", "copies"
 """Their names in a checkpoint: the bytes of the best agent's file, and the copies' parameters."""

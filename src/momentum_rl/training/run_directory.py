@@ -1,15 +1,22 @@
-"""The directory of a run: its writer, and whether and how one that is there already goes on.
+"""The directory of a run: its writer, its checkpoints, and how one that is there goes on.
 
-Its files are described in ``momentum_rl.runs.files``.
+Its files are described in ``momentum_rl.runs.files``. A checkpoint is one file, complete or absent;
+the last two of a run are kept. It is a safetensors file: arrays by name, and a JSON text with
+everything else. The text names its format; a SHA-256 is of the text and all arrays. Reading
+executes nothing, allocates no more than the file's size, and takes nothing from a file whose
+checksum is wrong.
 """
 
 import hashlib
+import logging
 import os
+import re
 import shutil
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -17,7 +24,7 @@ import numpy as np
 
 from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, Agent, load
 from momentum_rl.core.options import default_kappa
-from momentum_rl.errors import Damaged, UserError, one_line
+from momentum_rl.errors import Damaged, Interrupted, NoRoom, UserError, one_line
 from momentum_rl.plumbing.files import (
     check_own_directory,
     check_replaceable,
@@ -25,7 +32,17 @@ from momentum_rl.plumbing.files import (
     write_aside,
     writing,
 )
-from momentum_rl.plumbing.reading import LARGE, as_json, content, read_rows, rows
+from momentum_rl.plumbing.reading import (
+    LARGE,
+    as_json,
+    checked,
+    content,
+    parsed,
+    read_rows,
+    rows,
+    tensors,
+)
+from momentum_rl.plumbing.signals import Stop
 from momentum_rl.plumbing.versions import machine, now, of_training
 from momentum_rl.runs.config import Config, changes, flat
 from momentum_rl.runs.files import (
@@ -52,15 +69,20 @@ from momentum_rl.runs.files import (
     read_status,
 )
 from momentum_rl.runs.lock import RUN_LOCK, Lock
-from momentum_rl.training.checkpoint import DIRECTORY as CHECKPOINTS
-from momentum_rl.training.checkpoint import Checkpoints
 from momentum_rl.training.evaluation import Evaluation
+from momentum_rl.version import __version__
 
-REPLAY = "replay"
+REPLAY, CHECKPOINTS = "replay", "checkpoint"
 OPEN_FILES = 7  # of a run: the lock, rows of three kinds, TensorBoard's, two of the replay
 LEFTOVERS = (RUN_LOCK, REPLAY, GROUP, STATUS)  # what a run that died before it began may leave
 RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE, BEST_FILE)
 WRITTEN = (CONFIG, STATUS, VERSIONS, GROUP, *RESULTS)
+
+FORMAT = 1  # of a checkpoint
+KEPT = 2
+SUFFIX = ".safetensors"
+
+log = logging.getLogger("movi")
 
 Opened = TypeVar("Opened", "_Rows", "_Events")
 
@@ -156,7 +178,9 @@ class RunDirectory:
         before = since[-1].versions if since else today
         if not since or (before, since[-1].machine) != (today, machine()):
             since.append(Since(step, today, self._fingerprint, machine(), now()))
-        self.write_json(VERSIONS, {"format": 1, **asdict(VersionsFile(since, _digest(since)))})
+        self.write_json(
+            VERSIONS, {"format": 1, **asdict(VersionsFile(since, _versions_digest(since)))}
+        )
         if not before:
             return f"the versions that trained it up to step {step:,} are not known"
         changed = [
@@ -318,12 +342,12 @@ def _versions(run: Path) -> list[Since]:
     file: VersionsFile | None = read_if_there(run, VERSIONS, VersionsFile)
     if file is None:
         return []
-    if file.sha256 != _digest(file.since):
+    if file.sha256 != _versions_digest(file.since):
         raise Damaged(f"{run / VERSIONS}: damaged (its checksum is wrong)")
     return sorted(file.since, key=lambda one: one.step)
 
 
-def _digest(since: Sequence[Since]) -> str:
+def _versions_digest(since: Sequence[Since]) -> str:
     return hashlib.sha256(as_json([asdict(one) for one in since]).encode()).hexdigest()
 
 
@@ -349,6 +373,198 @@ def check_free(path: Path) -> None:
             f"out: {path} already holds files, expected a new or empty directory, or a run's"
         )
     check_own_directory(path / REPLAY, path)
+
+
+# Checkpoints --------------------------------------------------------------------------------------
+
+
+class Saved(NamedTuple):
+    """The content of a checkpoint: arrays, and the rest of JSON's types."""
+
+    arrays: dict[str, np.ndarray]
+    state: dict[str, Any]
+
+
+class Checkpoints:
+    """The checkpoints of a run directory."""
+
+    def __init__(self, run: Path) -> None:
+        self.path = run / CHECKPOINTS
+
+    def steps(self) -> list[int]:
+        """The agent steps of which there is one, in order."""
+        files = (path for path in self.path.glob(f"*{SUFFIX}") if not path.is_dir())
+        steps = [int(file.stem) for file in files if re.fullmatch("[0-9]{12,18}", file.stem)]
+        return sorted(step for step in steps if self.file(step).is_file())
+
+    def file(self, step: int) -> Path:
+        """The file of a step."""
+        return self.path / f"{step:012d}{SUFFIX}"
+
+    def write(self, step: int, saved: Saved) -> None:
+        """Writes one; then only the last two are kept."""
+        with writing(self.path):
+            self.path.mkdir(exist_ok=True)
+            write_aside(self.file(step), encoded(saved))
+            for old in self.steps()[:-KEPT]:
+                self.file(old).unlink()
+
+    def read(self, step: int) -> Saved:
+        """Reads one; ``Damaged`` if it is not as it was written."""
+        return read_checkpoint(self.file(step))
+
+    def keep_until(self, step: int) -> None:
+        """Removes those of later steps."""
+        with writing(self.path):
+            for later in self.steps():
+                if later > step:
+                    self.file(later).unlink()
+
+
+def encoded(saved: Saved) -> bytes:
+    """The bytes of a checkpoint's file."""
+    import jax
+    from safetensors.numpy import save
+
+    about = {"format": FORMAT, "version": __version__, "jax": jax.__version__, "state": saved.state}
+    text = as_json(about, sort_keys=True)
+    arrays = {name: np.ascontiguousarray(array) for name, array in saved.arrays.items()}
+    arrays = {name: array.reshape(saved.arrays[name].shape) for name, array in arrays.items()}
+    return save(arrays, metadata={"movi": text, "sha256": _checkpoint_digest(text, arrays)})
+
+
+def read_checkpoint(file: Path) -> Saved:
+    """The content of a checkpoint's file."""
+    try:
+        metadata, arrays = tensors(file)
+        text = metadata.get("movi", "")
+        about: _About = checked(parsed(text, str(file)), _About, str(file))
+    except NoRoom:
+        raise
+    except UserError:
+        raise Damaged(f"{file}: damaged, or no checkpoint") from None
+    if about.format > FORMAT:
+        raise UserError(f"{file}: format {about.format}, this version of movi reads up to {FORMAT}")
+    if metadata.get("sha256") != _checkpoint_digest(text, arrays):
+        raise Damaged(f"{file}: damaged (its checksum is wrong)")
+    return Saved(arrays, about.state)
+
+
+@dataclass(frozen=True)
+class _About:
+    format: int
+    state: dict[str, Any]
+
+
+def _checkpoint_digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
+    digest = hashlib.sha256(text.encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"\n{name} {array.dtype.str} {array.shape}\n".encode())
+        digest.update(array.tobytes())
+    return digest.hexdigest()
+
+
+def newest(
+    checkpoints: Sequence[Checkpoints], restore: Callable[[list[Saved]], None]
+) -> list[Saved] | None:
+    """Restores the newest checkpoint that all runs have and that is not damaged.
+
+    None if there is no checkpoint at all. A damaged one is passed over with a warning; if all are,
+    that is an error: whoever has it decides what to do with the run. So is one that was forged, and
+    makes no sense though its checksum is right.
+    """
+    damaged: list[Damaged] = []
+    common = sorted(set.intersection(*(set(c.steps()) for c in checkpoints)))
+    for step in reversed(common):
+        try:
+            saved = [c.read(step) for c in checkpoints]
+            try:
+                restore(saved)
+            except (UserError, Interrupted):
+                raise
+            except Exception as error:  # whatever loops and environments say to what makes no sense
+                file = checkpoints[0].file(step)
+                raise Damaged(f"{file}: damaged ({type(error).__name__} {error})") from None
+        except Damaged as error:
+            damaged.append(error)
+            continue
+        for one in damaged:
+            log.warning(
+                "movi: warning: went on from an earlier checkpoint: %s", one_line(str(one), 250)
+            )
+        for c in checkpoints:
+            c.keep_until(step)
+        return saved
+    if damaged:
+        raise UserError(
+            f"{damaged[0]}; no checkpoint can be resumed (without {CHECKPOINTS}/ the run begins "
+            "anew)"
+        )
+    return None
+
+
+class Checkpointer:
+    """Makes the checkpoints of runs that are in one loop (one, or one per seed).
+
+    One is due every so many agent steps; at the end of the run; when somebody asks to stop; and
+    before the replay would overwrite what the older of the last two checkpoints needs.
+    """
+
+    def __init__(
+        self,
+        directories: Sequence[RunDirectory],
+        every: int,
+        stop: Stop,
+        margin: int,
+        headroom: Callable[[Mapping[str, Any]], int],
+    ) -> None:
+        """One ``every`` so many agent steps, 0 for none; ``margin`` may pass between two checks.
+
+        ``headroom`` gives the steps until the replay's files overwrite what a snapshot of theirs
+        refers to.
+        """
+        self._directories = directories
+        self._checkpoints = [Checkpoints(directory.path) for directory in directories if every]
+        self._every, self._stop = every, stop
+        self._margin, self._headroom = margin, headroom
+        self._replays: list[Mapping[str, Any]] = []  # their snapshots in the last checkpoints
+        self.step = 0
+
+    def begin(self, step: int) -> None:
+        """Starts at this step, and notes what the checkpoints on disk need of the replay."""
+        self.step = step
+        for old in self._checkpoints[0].steps() if self._checkpoints else ():
+            with suppress(Exception):  # one that makes no sense needs nothing
+                replay = self._checkpoints[0].read(old).state["replay"]
+                self._headroom(replay)
+                self._replays.append(replay)
+
+    def steps_left(self, step: int) -> int:
+        """Agent steps until the next checkpoint is due."""
+        if not self._checkpoints:
+            return sys.maxsize
+        return min([self.step + self._every - step, *map(self._headroom, self._replays[-KEPT:])])
+
+    def check(self, step: int, last: bool, content: Callable[[], Sequence[Saved]]) -> None:
+        """Makes a checkpoint if one is due; raises ``Interrupted`` if somebody asks to stop.
+
+        The loop can be saved at this step, which may be its last.
+        """
+        signal = self._stop()
+        due = last or signal is not None or self.steps_left(step) < self._margin
+        if due and self._checkpoints and step > self.step:
+            self.save(step, content())
+        if signal is not None:
+            raise Interrupted(f"interrupted at step {step:,}", signal)
+
+    def save(self, step: int, contents: Sequence[Saved]) -> None:
+        """Makes a checkpoint of every run."""
+        for directory, checkpoints, saved in zip(self._directories, self._checkpoints, contents):
+            state = {**saved.state, "written": directory.written()}
+            checkpoints.write(step, Saved(saved.arrays, state))
+        self.step = step
+        self._replays = [*self._replays, contents[0].state["replay"]][-KEPT:]
 
 
 # A run that goes on ----------------------------------------------------------------------------

@@ -9,7 +9,6 @@ of seed i ``row``, ``diverged``, ``parameters`` and ``snapshot``.
 
 import logging
 import shutil
-import sys
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -41,20 +40,23 @@ from momentum_rl.training.build import (
     configured_learner,
     known_config,
 )
-from momentum_rl.training.checkpoint import KEPT, Checkpoints, Saved, newest
 from momentum_rl.training.evaluation import Evaluation, evaluate_config
 from momentum_rl.training.kept import Best, Copies, best_in
 from momentum_rl.training.loop import Warnings
 from momentum_rl.training.run_directory import (
     OPEN_FILES,
+    Checkpointer,
+    Checkpoints,
     Result,
     RunDirectory,
+    Saved,
     check_free,
     check_group,
     check_learner,
     continued,
     has_ended,
     is_grouped,
+    newest,
     result_of,
 )
 
@@ -409,69 +411,6 @@ class _Run:
         played = play(agent, values_are_returns=self._valued)
         others = self.copies.players(agent)
         return played._replace(average={name: play(other) for name, other in others.items()})
-
-
-class Checkpointer:
-    """Makes the checkpoints of runs that are in one loop (one, or one per seed).
-
-    One is due every so many agent steps; at the end of the run; when somebody asks to stop; and
-    before the replay would overwrite what the older of the last two checkpoints needs.
-    """
-
-    def __init__(
-        self,
-        directories: Sequence[RunDirectory],
-        every: int,
-        stop: Stop,
-        margin: int,
-        headroom: Callable[[Mapping[str, Any]], int],
-    ) -> None:
-        """One ``every`` so many agent steps, 0 for none; ``margin`` may pass between two checks.
-
-        ``headroom`` gives the steps until the replay's files overwrite what a snapshot of theirs
-        refers to.
-        """
-        self._directories = directories
-        self._checkpoints = [Checkpoints(directory.path) for directory in directories if every]
-        self._every, self._stop = every, stop
-        self._margin, self._headroom = margin, headroom
-        self._replays: list[Mapping[str, Any]] = []  # their snapshots in the last checkpoints
-        self.step = 0
-
-    def begin(self, step: int) -> None:
-        """Starts at this step, and notes what the checkpoints on disk need of the replay."""
-        self.step = step
-        for old in self._checkpoints[0].steps() if self._checkpoints else ():
-            with suppress(Exception):  # one that makes no sense needs nothing
-                replay = self._checkpoints[0].read(old).state["replay"]
-                self._headroom(replay)
-                self._replays.append(replay)
-
-    def steps_left(self, step: int) -> int:
-        """Agent steps until the next checkpoint is due."""
-        if not self._checkpoints:
-            return sys.maxsize
-        return min([self.step + self._every - step, *map(self._headroom, self._replays[-KEPT:])])
-
-    def check(self, step: int, last: bool, content: Callable[[], Sequence[Saved]]) -> None:
-        """Makes a checkpoint if one is due; raises ``Interrupted`` if somebody asks to stop.
-
-        The loop can be saved at this step, which may be its last.
-        """
-        signal = self._stop()
-        due = last or signal is not None or self.steps_left(step) < self._margin
-        if due and self._checkpoints and step > self.step:
-            self.save(step, content())
-        if signal is not None:
-            raise Interrupted(f"interrupted at step {step:,}", signal)
-
-    def save(self, step: int, contents: Sequence[Saved]) -> None:
-        """Makes a checkpoint of every run."""
-        for directory, checkpoints, saved in zip(self._directories, self._checkpoints, contents):
-            state = {**saved.state, "written": directory.written()}
-            checkpoints.write(step, Saved(saved.arrays, state))
-        self.step = step
-        self._replays = [*self._replays, contents[0].state["replay"]][-KEPT:]
 
 
 @contextmanager
