@@ -11,9 +11,9 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from momentum_rl.envs.interface import is_gymnax
 from momentum_rl.errors import UserError
 from momentum_rl.runs.sweep import Cell, Sweep, read_sweep, run_directory
+from momentum_rl.spaces import is_gymnax
 
 
 @dataclass(frozen=True)
