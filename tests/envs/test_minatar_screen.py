@@ -5,10 +5,9 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 from momentum_rl.envs.gym_vector import spaces_of
-from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.envs.gymnax_env import CELL, make_gymnax, palette, picture
 from momentum_rl.envs.jax_env import HostedEnvironment
 from momentum_rl.envs.make import make_visible
-from momentum_rl.envs.minatar_screen import CELL, palette, picture
 from momentum_rl.errors import UserError
 
 

@@ -7,9 +7,8 @@ import gymnasium as gym
 
 from momentum_rl.envs.atari import AtariScreen, make_atari
 from momentum_rl.envs.gym_vector import make_gymnasium, make_single
-from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.envs.gymnax_env import MinAtarScreen, make_gymnax
 from momentum_rl.envs.jax_env import HostedEnvironment
-from momentum_rl.envs.minatar_screen import MinAtarScreen
 from momentum_rl.errors import UserError, check_count
 from momentum_rl.plumbing.sizes import require
 from momentum_rl.spaces import Environment, is_atari, is_gymnax

@@ -160,12 +160,7 @@ def make_chunk(
     With ``seeds`` the state, the keys and the records of ``run`` have a leading axis of seeds.
     """
     settings = ChunkConfig(*(getattr(config, name) for name in ChunkConfig._fields))
-    return _chunk(settings, environment, learner, length, seeds)
-
-
-@shared
-def _chunk(*parts: Any) -> "Chunk":
-    return Chunk(*parts)
+    return _shared_chunk(settings, environment, learner, length, seeds)
 
 
 @dataclass(frozen=True)
@@ -334,6 +329,9 @@ class Chunk:
             learning & (k % config.sync_period == 0), learner.sync, lambda state: state, learned
         )
         return learned, ring, metrics
+
+
+_shared_chunk = shared(Chunk)
 
 
 # The loop on the host ---------------------------------------------------------------------------

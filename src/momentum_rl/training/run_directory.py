@@ -108,6 +108,7 @@ class RunDirectory:
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
         self._lock = Lock(self.path / RUN_LOCK)
+        self.checkpoints = Checkpoints(self.path)
         self._begun = False
         self._files = ExitStack()
         self.rows: list[dict[str, Any]] = []
@@ -525,7 +526,7 @@ class Checkpointer:
         refers to.
         """
         self._directories = directories
-        self._checkpoints = [Checkpoints(directory.path) for directory in directories if every]
+        self._checkpoints = [directory.checkpoints for directory in directories if every]
         self._every, self._stop = every, stop
         self._margin, self._headroom = margin, headroom
         self._replays: list[Mapping[str, Any]] = []  # their snapshots in the last checkpoints

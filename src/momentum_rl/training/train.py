@@ -46,7 +46,6 @@ from momentum_rl.training.loop import Warnings
 from momentum_rl.training.run_directory import (
     OPEN_FILES,
     Checkpointer,
-    Checkpoints,
     Result,
     RunDirectory,
     Saved,
@@ -267,7 +266,7 @@ def drive(
         diverged = [result.status == "diverged" for result in results]
         for directory, one in zip(directories, diverged):
             unused = one and (all(diverged) or not is_grouped(directory.path))
-            if unused or not Checkpoints(directory.path).steps():
+            if unused or not directory.checkpoints.steps():
                 shutil.rmtree(directory.replay, ignore_errors=True)
         return results
 
@@ -283,7 +282,7 @@ def _begin(
         notices[:] = [run.restore(one) for run, one in zip(runs, saved)]
 
     if directories and runs[0].config.checkpoint_every:
-        checkpoints = [Checkpoints(directory.path) for directory in directories]
+        checkpoints = [directory.checkpoints for directory in directories]
         if newest(checkpoints, restore) is not None:
             watcher.announce(f"goes on from the checkpoint of step {loop.step:,}")
             for notice in dict.fromkeys(filter(None, notices)):
@@ -440,7 +439,7 @@ def _status_on_error(
 def _how_to_resume(directories: Sequence[RunDirectory]) -> str:
     paths = [directory.path for directory in directories]
     where = paths[0].parent if len(paths) > 1 else paths[0]
-    steps = set.intersection(*(set(Checkpoints(path).steps()) for path in paths))
+    steps = set.intersection(*(set(directory.checkpoints.steps()) for directory in directories))
     since = f"from its checkpoint of step {max(steps):,}" if steps else "from the beginning"
     return f"`movi resume {where}` goes on {since}"
 
