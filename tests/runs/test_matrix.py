@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
-from momentum_rl.runs.sweep import Variant, cross, difference, read_sweep_file, slug
+from momentum_rl.runs.sweep import Matrix, difference, read_sweep_file, slug
 from momentum_rl.sweeps.drive import NAMED, SCALES, sweep_named
 from momentum_rl.sweeps.plan import jobs_of
 from tests.report.synthetic_runs import GAMES
@@ -19,8 +19,8 @@ SMALL = {"steps": 300, "learning_starts": 50}
 
 
 def small(**changes):
-    fields = {"environments": ["CartPole-v1"], "variants": [Variant("dqn")], "seeds": [0, 1]}
-    return cross("small", **{**fields, "options": SMALL, **changes})
+    fields = {"environments": ["CartPole-v1"], "algorithms": ["dqn"], "seeds": [0, 1]}
+    return Matrix(**{**fields, "name": "small", "config": SMALL, **changes}).sweep()
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_every_named_sweep_compares_within_equal_lengths(name, scale):
 
 @given(st.lists(st.integers(0, 10**9), min_size=1, unique=True), st.integers(1, 50))
 def test_jobs_are_a_partition_of_the_seeds_in_their_order(seeds, together):
-    sweep = small(seeds=seeds, variants=[Variant("dqn"), Variant("deep-sql")])
+    sweep = small(seeds=seeds, algorithms=["dqn", "deep-sql"])
     together = min(together, len(seeds))
     cells = tuple(replace(cell, together=together) for cell in sweep.cells)
     jobs = list(jobs_of(replace(sweep, cells=cells)))
@@ -113,7 +113,8 @@ def test_a_slug_is_a_name_of_one_plain_directory(label):
     assert slug(name) == name
 
 
-MOMENTUM = Variant("momentum-dqn")
+def dqn(**more):
+    return {"algorithm": "dqn", **more}
 
 
 @pytest.mark.parametrize(
@@ -126,18 +127,21 @@ MOMENTUM = Variant("momentum-dqn")
         ({"environments": []}, "no runs"),
         ({"environments": ["../../etc"]}, "'../../etc'"),
         ({"environments": ["A/B-v0", "A-B-v0"]}, "directory of"),
-        ({"variants": [Variant("dqn"), Variant("deep-sql", "dqn")]}, "directory of"),
-        ({"variants": [Variant("dqn", "a b"), Variant("dqn", "a-b")]}, "directory of"),
-        ({"variants": [Variant("dqn", "…")]}, "letters or digits"),
-        ({"variants": [Variant("dqn", "a\x1b[2J")]}, "label"),
-        ({"variants": [Variant("dqn", preset="none")]}, "preset: 'none'"),
-        ({"variants": [Variant("dqn", options={"steppes": 3})]}, "steppes"),
-        ({"variants": [MOMENTUM], "options": {"beta_schedule": "cosine"}}, "'cosine'"),
-        ({"options": {"beta_schedule": "constant"}}, "beta_schedule"),  # DQN has no β
-        ({"variants": [Variant("dqn", options={"beta": 0.5})]}, "dqn has no 'beta'"),
-        ({"options": {"steps": 0}}, "steps: 0"),
-        ({"options": {"gamma": "high"}}, "gamma: 'high'"),
-        ({"variants": [MOMENTUM], "options": {"shared_batch": "yes"}}, "shared_batch: 'yes'"),
+        ({"algorithms": ["dqn", {"algorithm": "deep-sql", "label": "dqn"}]}, "directory of"),
+        ({"algorithms": [dqn(label="a b"), dqn(label="a-b")]}, "directory of"),
+        ({"algorithms": [dqn(label="…")]}, "letters or digits"),
+        ({"algorithms": [dqn(label="a\x1b[2J")]}, "label"),
+        ({"algorithms": [dqn(preset="none")]}, "preset: 'none'"),
+        ({"algorithms": [dqn(steppes=3)]}, "steppes"),
+        ({"algorithms": ["momentum-dqn"], "config": {"beta_schedule": "cosine"}}, "'cosine'"),
+        ({"config": {"beta_schedule": "constant"}}, "beta_schedule"),  # DQN has no β
+        ({"algorithms": [dqn(beta=0.5)]}, "dqn has no 'beta'"),
+        ({"config": {"steps": 0}}, "steps: 0"),
+        ({"config": {"gamma": "high"}}, "gamma: 'high'"),
+        (
+            {"algorithms": ["momentum-dqn"], "config": {"shared_batch": "yes"}},
+            "shared_batch: 'yes'",
+        ),
     ],
 )
 def test_a_matrix_that_makes_no_sense_is_one_clear_line(changes, says):
@@ -156,12 +160,12 @@ def test_unknown_names_and_scales_are_named():
 
 def test_the_difference_between_matrices_is_said():
     assert difference(small(), small()) == ""
-    more = small(variants=[Variant("dqn"), Variant("deep-dpp")], seeds=[0, 1, 2])
+    more = small(algorithms=["dqn", "deep-dpp"], seeds=[0, 1, 2])
     assert difference(small(), more) == (
         "new CartPole-v1 deep-dpp; CartPole-v1 dqn: seeds [0, 1] → [0, 1, 2]"
     )
     assert difference(more, small()).startswith("without CartPole-v1 deep-dpp")
-    assert difference(small(), small(options={**SMALL, "gamma": 0.9})) == (
+    assert difference(small(), small(config={**SMALL, "gamma": 0.9})) == (
         "CartPole-v1 dqn: gamma 0.99 → 0.9"
     )
 
@@ -184,21 +188,22 @@ steps = 5000
 def test_a_file_of_ones_own_is_the_matrix_it_says(tmp_path):
     file = tmp_path / "some.toml"
     file.write_text(TOML)
-    expected = cross(
-        "mine",
+    expected = Matrix(
         ["CartPole-v1", "MinAtar/Breakout"],
         [
-            Variant("dqn"),
-            Variant(
-                "momentum-dqn",
-                "momentum β=0.5",
-                options={"beta_schedule": "constant", "beta": 0.5},
-            ),
-            Variant("dqn", "dqn (paper)", "paper"),
+            "dqn",
+            {
+                "algorithm": "momentum-dqn",
+                "label": "momentum β=0.5",
+                "beta_schedule": "constant",
+                "beta": 0.5,
+            },
+            dqn(label="dqn (paper)", preset="paper"),
         ],
         [0, 1, 2],
-        options={"steps": 5000},
-    )
+        "mine",
+        config={"steps": 5000},
+    ).sweep()
     assert read_sweep_file(file) == expected
     assert expected.runs == 18
 
@@ -259,9 +264,9 @@ def test_files_that_cannot_be_read_are_named(tmp_path):
 
 def test_too_many_runs_are_refused_before_any_is_made(monkeypatch):
     monkeypatch.setattr(Config, "from_flat", None)  # making one would fail
-    variants = [Variant("dqn", f"dqn {i}") for i in range(1_000)]
+    variants = [dqn(label=f"dqn {i}") for i in range(1_000)]
     with pytest.raises(UserError, match="sweep big: 1000000 runs, expected at most 100000"):
-        cross("big", ["CartPole-v1"], variants, range(1_000))
+        Matrix(["CartPole-v1"], variants, 1_000, "big").sweep()
 
 
 def test_a_file_may_have_scales_which_replace_its_keys(tmp_path):

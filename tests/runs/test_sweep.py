@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
-from momentum_rl.runs.sweep import Variant, cross, from_json, read_sweep, to_json, write_sweep
+from momentum_rl.runs.sweep import Matrix, from_json, read_sweep, to_json, write_sweep
 from momentum_rl.sweeps.drive import sweep_named
 from momentum_rl.version import __version__
 
@@ -32,7 +32,7 @@ def test_the_file_says_everything_about_each_cell(tmp_path):
 
 
 def stored(**changes):
-    sweep = cross("mine", ["CartPole-v1"], [Variant("dqn")], [0, 1])
+    sweep = Matrix(["CartPole-v1"], ["dqn"], 2, "mine").sweep()
     data = json.loads(to_json(sweep))
     for path, value in changes.items():
         *there, last = [int(key) if key.isdecimal() else key for key in path.split("__")]

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
-from momentum_rl.runs.sweep import Variant, cross
+from momentum_rl.runs.sweep import Matrix
 from momentum_rl.sweeps import ray_cluster
 from momentum_rl.sweeps.local import shares
 from momentum_rl.sweeps.plan import grouped, require_trainable
@@ -37,13 +37,13 @@ def test_every_worker_has_a_core_and_no_core_is_idle(count, workers):
 )
 def test_what_cannot_be_trained_is_the_users_error(env, algorithm, says):
     with pytest.raises(UserError, match=says):
-        require_trainable(cross("x", [env], [Variant(algorithm)], [0]))
+        require_trainable(Matrix([env], [algorithm], 1, "x").sweep())
 
 
 def test_seeds_go_together_only_where_they_are_compiled_together():
-    sweep = cross("mine", ["gymnax/CartPole-v1", "CartPole-v1"], [Variant("dqn")], range(5))
+    sweep = Matrix(["gymnax/CartPole-v1", "CartPole-v1"], ["dqn"], 5, "mine").sweep()
     assert [cell.together for cell in grouped(sweep).cells] == [5, 1]
-    three = cross("mine", ["gymnax/CartPole-v1"], [Variant("dqn")], range(5), together=3)
+    three = Matrix(["gymnax/CartPole-v1"], ["dqn"], 5, "mine", together=3).sweep()
     assert [cell.together for cell in grouped(three).cells] == [3]
 
 

@@ -8,18 +8,13 @@ import pytest
 
 from momentum_rl.cli import main
 from momentum_rl.runs.lock import RUN_LOCK, SWEEP_LOCK, Lock
-from momentum_rl.runs.sweep import Variant, cross, run_directory, write_sweep
+from momentum_rl.runs.sweep import Matrix, run_directory, write_sweep
 from momentum_rl.sweeps.plan import jobs_of
 from momentum_rl.sweeps.status import note_failure, overview, summary
 from momentum_rl.training.run_directory import check_free
 
-SWEEP = cross(
-    "mine",
-    ["CartPole-v1"],
-    [Variant("dqn"), Variant("deep-sql", "deep-sql (printed)", options={"sign": "printed"})],
-    range(4),
-    options={"steps": 1000},
-)
+PRINTED = {"algorithm": "deep-sql", "label": "deep-sql (printed)", "sign": "printed"}
+SWEEP = Matrix(["CartPole-v1"], ["dqn", PRINTED], 4, "mine", config={"steps": 1000}).sweep()
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from momentum_rl.envs import make_atari
 from momentum_rl.errors import UserError
 from momentum_rl.replay.uniform import slack_of
 from momentum_rl.runs.config import Config
-from momentum_rl.runs.sweep import Variant, cross
+from momentum_rl.runs.sweep import Matrix
 from momentum_rl.spaces import ObservationSpace
 from momentum_rl.sweeps.plan import require_trainable
 from momentum_rl.training.build import bytes_on_host
@@ -47,9 +47,9 @@ def test_pong_for_as_many_steps_as_nothing_is_learned_in_is_one_line(tmp_path, c
     expected = "expected at least 20004: with learning_starts 20000 nothing would be learned"
     assert said == f"movi: steps: 20000, {expected}\n"
     assert not list(tmp_path.iterdir())
-    matrix = cross("x", ["ALE/Pong-v5"], [Variant("dqn")], [0], options={"steps": 20_000})
+    matrix = Matrix(["ALE/Pong-v5"], ["dqn"], 1, "x", config={"steps": 20_000})
     with pytest.raises(UserError, match="expected at least 20004"):
-        require_trainable(matrix)
+        require_trainable(matrix.sweep())
 
 
 def size_of(run):

@@ -9,13 +9,13 @@ with the environment's id, the variant's label and the seed as their names.
 """
 
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from momentum_rl.agents.registry import find, known
+from momentum_rl.agents.registry import find
 from momentum_rl.core.options import LARGEST_STEP
 from momentum_rl.errors import UserError, check_count
 from momentum_rl.plumbing.files import write_aside, writing
@@ -161,148 +161,109 @@ def _check_label(name: str, label: str) -> None:
 
 
 @dataclass(frozen=True)
-class Variant:
-    """An algorithm with options, under a label of its own."""
+class Matrix:
+    """Every algorithm on every environment with every seed: a sweep as a file describes it.
 
-    algorithm: str
-    label: str = ""
-    """Tells it from the sweep's other variants; by default the algorithm's name."""
-    preset: str | None = None
-    """The preset, if it is not the sweep's."""
-    options: Mapping[str, Any] = field(default_factory=dict)
-    """The algorithm's options, and fields of the config, that differ from the sweep's."""
-
-
-def cross(
-    name: str,
-    environments: Sequence[str],
-    variants: Sequence[Variant],
-    seeds: Sequence[int],
-    *,
-    scale: str = AS_WRITTEN,
-    preset: str | None = None,
-    options: Mapping[str, Any] | None = None,
-    together: int | None = None,
-) -> Sweep:
-    """Every variant on every environment with every seed.
-
-    Args:
-      name: of the sweep.
-      environments: ids.
-      variants: their labels all different.
-      seeds: all different.
-      scale: what the sweep's size is called.
-      preset: of every variant that has none of its own; by default the environment's usual one.
-      options: fields of the config that differ from the preset's, and options of those algorithms
-        that have them; a variant's own come after them.
-      together: how many seeds one task takes; by default as many as the plan finds room for.
-
-    >>> sweep = cross("mine", ["CartPole-v1"], [Variant("dqn"), Variant("deep-sql")], range(3))
+    >>> sweep = Matrix(["CartPole-v1"], ["dqn", "deep-sql"], 3, "mine").sweep()
     >>> sweep.runs, str(sweep.cells[1].place(2))
     (6, 'CartPole-v1/deep-sql/seed-2')
     """
-    check_size(name, len(environments) * len(variants) * len(seeds))
-    options = options or {}
-    kinds = [known(variant.algorithm) for variant in variants]
-    allowed = [FIELDS | (set() if kind is None else _names(kind)) for kind in kinds]
-    if None not in kinds and (unknown := sorted(set(options).difference(*allowed))):
-        raise UserError(f"config: unknown or missing fields: {', '.join(unknown)}")
-    for given in (options, *(variant.options for variant in variants)):
-        for taken in {"algorithm", "env", "seed", "preset"} & set(given):
-            raise UserError(f"{taken}: among the options, expected beside them")
-    cells = []
-    for env in environments:
-        for variant, kind, names in zip(variants, kinds, allowed):
-            config = {
-                **chosen_fields(variant.preset or preset, env, variant.algorithm),
-                **{k: value for k, value in options.items() if kind is None or k in names},
-                **variant.options,
-                "algorithm": variant.algorithm,
-                "env": env,
-            }
-            label = variant.label or variant.algorithm
-            one = Config.from_flat(config, f"{label} on {env}")
-            cells.append(Cell(env, label, tuple(seeds), one, together))
-    return Sweep(name, scale, tuple(cells))
+
+    environments: list[str]
+    """Ids."""
+    algorithms: list[str | dict[str, Any]]
+    """Names; or tables with ``algorithm`` and whatever tells it from the others: ``label``,
+    ``preset``, its options, and fields of a config."""
+    seeds: int | list[int]
+    """How many, or which."""
+    name: str
+    """Of the sweep."""
+    preset: str | None = None
+    """Of every algorithm that has none of its own; by default the environment's usual one."""
+    config: dict[str, Any] = field(default_factory=dict)
+    """Fields of the config that differ from the preset's, and options of those algorithms that have
+    them; an algorithm's own come after them."""
+    together: int | None = None
+    """How many seeds one task takes side by side; all of them, if it is left out."""
+
+    def sweep(self, scale: str = AS_WRITTEN, trust: Collection[str] = ()) -> Sweep:
+        """The sweep at its scale; ``trust`` are the modules that algorithms may name."""
+        seeds = self.seeds
+        if isinstance(seeds, int):
+            check_count("seeds", seeds, most=MOST_RUNS)
+            seeds = list(range(seeds))
+        check_size(self.name, len(self.environments) * len(self.algorithms) * len(seeds))
+        variants = [_variant(data) for data in self.algorithms]
+        allowed = [FIELDS | _names(find(variant.algorithm, trust)) for variant in variants]
+        if unknown := sorted(set(self.config).difference(*allowed)):
+            raise UserError(f"config: unknown or missing fields: {', '.join(unknown)}")
+        for given in (self.config, *(variant.options for variant in variants)):
+            for taken in {"algorithm", "env", "seed", "preset"} & set(given):
+                raise UserError(f"{taken}: among the options, expected beside them")
+        cells = []
+        for env in self.environments:
+            for variant, names in zip(variants, allowed):
+                config = {
+                    **chosen_fields(variant.preset or self.preset, env, variant.algorithm),
+                    **{name: value for name, value in self.config.items() if name in names},
+                    **variant.options,
+                    "algorithm": variant.algorithm,
+                    "env": env,
+                }
+                label = variant.label or variant.algorithm
+                one = Config.from_flat(config, f"{label} on {env}")
+                cells.append(Cell(env, label, tuple(seeds), one, self.together))
+        return Sweep(self.name, scale, tuple(cells))
+
+
+@dataclass(frozen=True)
+class Variant:
+    """One of a matrix's algorithms."""
+
+    algorithm: str
+    label: str = ""
+    preset: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Its options, and fields of the config, that differ from the matrix's."""
+
+
+def _variant(data: str | dict[str, Any]) -> Variant:
+    """What is no field of a variant is an option."""
+    if isinstance(data, str):
+        return Variant(data)
+    head = {key: data[key] for key in ("algorithm", "label", "preset") if key in data}
+    options = {key: value for key, value in data.items() if key not in head}
+    variant: Variant = checked({**head, "options": options}, Variant, "algorithms")
+    return variant
 
 
 def _names(kind: Any) -> set[str]:
     return {option.name for option in fields(kind)}
 
 
-@dataclass(frozen=True)
-class _Matrix:
-    """A sweep as a file describes it."""
-
-    environments: list[str]
-    algorithms: list[str | dict[str, Any]]
-    seeds: int | list[int]
-    name: str = ""
-    preset: str | None = None
-    config: dict[str, Any] = field(default_factory=dict)
-    together: int | None = None
-    scales: dict[str, dict[str, Any]] = field(default_factory=dict)
-
-
 def read_sweep_file(file: Path, trust: Collection[str] = (), scale: str | None = None) -> Sweep:
-    """A sweep from a file (.toml or .json).
+    """A sweep from a file (.toml or .json) with the fields of a ``Matrix``.
 
-    A table with ``environments`` (ids), ``algorithms`` (names, or tables with ``algorithm``,
-    ``label``, ``preset``, options and any fields of a config), ``seeds`` (how many, or which), and,
-    if need be, ``name``, ``preset``, ``config`` (fields that all runs share), ``together`` (how
-    many seeds one task takes side by side; all of them, if it is left out) and ``scales``: by name,
-    what replaces these keys at that scale. ``trust`` are the modules that algorithms may name
-    (MODULE:NAME).
+    It may have ``scales``: by name, what replaces these fields at that scale. ``trust`` are the
+    modules that algorithms may name (MODULE:NAME).
     """
-    matrix = _at_scale(file, scale)
-    variants = [_variant(data, f"{file}: algorithms") for data in matrix.algorithms]
-    seeds = matrix.seeds
-    try:
-        if isinstance(seeds, int):
-            check_count("seeds", seeds, most=MOST_RUNS)
-            seeds = list(range(seeds))
-        for variant in variants:
-            find(variant.algorithm, trust)
-        return cross(
-            matrix.name or file.stem,
-            matrix.environments,
-            variants,
-            seeds,
-            scale=scale or AS_WRITTEN,
-            preset=matrix.preset,
-            options=matrix.config,
-            together=matrix.together,
-        )
-    except UserError as error:
-        raise UserError(f"{file}: {error}") from None
-
-
-def _at_scale(file: Path, scale: str | None) -> _Matrix:
-    """What a file says at one of its scales; it may have none."""
     kind = file.suffix.lower().removeprefix(".")
     if kind not in ("toml", "json"):
         raise UserError(f"sweep: {file}, expected a file that ends in .toml or .json")
     data = checked(parsed(text(file), str(file), kind), dict[str, Any], str(file))
-    scales = checked(data.get("scales", {}), dict[str, dict[str, Any]], f"{file}: scales")
+    scales = checked(data.pop("scales", {}), dict[str, dict[str, Any]], f"{file}: scales")
     if scale not in (scales or (None,)):
         expected = f"one of {', '.join(scales)}" if scales else f"none: {file} has no scales"
         raise UserError(f"scale: {scale!r}, expected {expected}")
-    keys = {**data, **scales.get(scale, {})}
-    if unknown := sorted(set(keys) - _names(_Matrix)):
-        expected = ", ".join(sorted(_names(_Matrix)))
+    keys = {"name": file.stem, **data, **scales.get(scale, {})}
+    if unknown := sorted(set(keys) - _names(Matrix)):
+        expected = ", ".join(sorted({*_names(Matrix), "scales"}))
         raise UserError(f"{file}: unknown: {', '.join(unknown)}; expected some of {expected}")
-    matrix: _Matrix = checked(keys, _Matrix, str(file))
-    return matrix
-
-
-def _variant(data: str | dict[str, Any], name: str) -> Variant:
-    """One of a file's algorithms: what is no field of a variant is an option."""
-    if isinstance(data, str):
-        return Variant(data)
-    head = {key: data[key] for key in ("algorithm", "label", "preset") if key in data}
-    options = {key: value for key, value in data.items() if key not in head}
-    variant: Variant = checked({**head, "options": options}, Variant, name)
-    return variant
+    matrix: Matrix = checked(keys, Matrix, str(file))
+    try:
+        return matrix.sweep(scale or AS_WRITTEN, trust)
+    except UserError as error:
+        raise UserError(f"{file}: {error}") from None
 
 
 def run_directory(directory: Path, cell: Cell, seed: int) -> Path:
