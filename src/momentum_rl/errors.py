@@ -238,9 +238,3 @@ def check_not_negative(name: str, value: float) -> None:
     """A finite number of at least 0."""
     if not 0 <= of_type(name, value, float) < float("inf"):
         raise UserError(f"{name}: {value!r}, expected a number of at least 0")
-
-
-def check_positive(name: str, value: float) -> None:
-    """A finite number above 0."""
-    if not 0 < of_type(name, value, float) < float("inf"):
-        raise UserError(f"{name}: {value!r}, expected a number above 0")
