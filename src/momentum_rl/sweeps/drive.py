@@ -76,8 +76,6 @@ def run_sweep(
             return []
         if stored is None:
             write_sweep(directory, chosen)
-        if chosen.version != __version__:
-            say(f"version      begun with movi {chosen.version}, goes on with {__version__}")
         say(f"progress     movi status {directory} --watch")
         with closing(Lock(directory / SWEEP_LOCK, "sweep")):
             for job in jobs_of(chosen):
