@@ -62,6 +62,24 @@ def test_a_made_up_algorithm_is_one_source_file(made_up, tmp_path, capsys):
     assert registry.title_of("momentum-discounted-twice-dqn") == "Momentum Discounted-twice DQN"
 
 
+def test_a_scheme_of_ones_own_is_solved_by_from_the_command_line(tmp_path, capsys, monkeypatch):
+    file = tmp_path / "mdp.npz"
+    momentum_rl.save_mdp(momentum_rl.garnet(8, 3, 3, seed=1, discount=0.8), file)
+    (tmp_path / "mine_own.py").write_text(
+        "from dataclasses import dataclass\nimport momentum_rl\nfrom momentum_rl.core.targets import AVI\n"
+        "@dataclass(frozen=True)\nclass Plain(momentum_rl.Options):\n"
+        "    rate: float = 0.5\n    def algorithm(self):\n        return AVI\nOTHER = 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    command = ["solve", str(file), "--scheme", "mine_own:Plain"]
+    assert cli.main([*command, "--rate", "0.25"]) == 0
+    assert "scheme       Plain:rate=0.25" in capsys.readouterr().out
+    assert cli.main(["solve", str(file), "--scheme", "mine_own:OTHER"]) == 2
+    assert "expected a dataclass of momentum_rl.Options" in capsys.readouterr().err
+    with pytest.raises(UserError, match="trust"):
+        options_of("mine_own:Plain")
+
+
 def test_a_label_says_what_differs_from_the_defaults_of_its_name(made_up):
     assert label(made_up.DiscountedTwice()) == "discounted-twice"
     assert label(made_up.DiscountedTwice(0.1)) == "discounted-twice:share=0.1"

@@ -129,6 +129,7 @@ config.options
 # In a file `mine.py`, the class is known to every command, without being registered:
 #
 # ```
+# movi solve mdp.npz --scheme mine:AdvantageLearning --alpha 0.2
 # movi train mine:AdvantageLearning --env CartPole-v1 --alpha 0.2
 # movi sweep matrix.toml --trust mine        # algorithms = ["dqn", "mine:AdvantageLearning"]
 # ```

@@ -9,6 +9,7 @@ Traceback (most recent call last):
 momentum_rl.errors.UserError: scheme: md-vi has no option 'eta', expected some of lambda, tau, ...
 """
 
+from collections.abc import Collection
 from dataclasses import fields
 from typing import Any, get_type_hints
 
@@ -18,6 +19,7 @@ from momentum_rl.core.options import TABLES as TABLES
 from momentum_rl.core.options import WRITTEN as WRITTEN
 from momentum_rl.core.options import Options
 from momentum_rl.errors import UserError
+from momentum_rl.plumbing.modules import import_trusted, module_of
 from momentum_rl.plumbing.reading import checked
 
 
@@ -33,12 +35,15 @@ def written_options(kind: type[Options]) -> list[str]:
     return [WRITTEN.get(field.name, field.name) for field in fields(kind)]
 
 
-def options_of(which: str | Options) -> Options:
-    """What a label means."""
+def options_of(which: str | Options, trust: Collection[str] = ()) -> Options:
+    """What a label means; MODULE:NAME is a dataclass of a module that is trusted."""
     if isinstance(which, Options):
         return which
     name, *parts = which.split(":")
-    kind = find(name)
+    if name not in TABLES and parts and "=" not in parts[0]:
+        kind = _of_module(name, parts.pop(0), trust)
+    else:
+        kind = find(name)
     by_name = dict(zip(written_options(kind), fields(kind)))
     hints, values = get_type_hints(kind), dict[str, Any]()
     for text in parts:
@@ -51,6 +56,15 @@ def options_of(which: str | Options) -> Options:
         field = by_name[key].name
         values[field] = checked(_read(value), hints[field], f"scheme: {name}: {key}")
     return kind(**values)
+
+
+def _of_module(module: str, attribute: str, trust: Collection[str]) -> type[Options]:
+    what = f"scheme: '{module}:{attribute}'"
+    module_of(f"{module}:{attribute}", "scheme")
+    kind = getattr(import_trusted(module, trust, what), attribute, None)
+    if not (isinstance(kind, type) and issubclass(kind, Options)):
+        raise UserError(f"{what}: {kind!r}, expected a dataclass of momentum_rl.Options")
+    return kind
 
 
 def _read(text: str) -> Any:
@@ -70,8 +84,9 @@ def label(which: str | Algorithm | Options) -> str:
     if isinstance(which, Algorithm):
         return which.name
     options = options_of(which)
-    parts = [_name_of(type(options))]
-    for field in fields(TABLES[parts[0]]):
+    name, kind = _declared(type(options))
+    parts = [name]
+    for field in fields(kind):
         value = getattr(options, field.name)
         if value != field.default:
             text = f"{value:.12g}" if isinstance(value, float) else str(value).lower()
@@ -79,6 +94,12 @@ def label(which: str | Algorithm | Options) -> str:
     return ":".join(parts)
 
 
-def _name_of(kind: type[Options]) -> str:
-    same = [name for name, other in TABLES.items() if issubclass(kind, other)]
-    return (same or [name for name, other in TABLES.items() if issubclass(other, kind)])[0]
+def _declared(kind: type[Options]) -> tuple[str, type[Options]]:
+    """A scheme's name and the options that were declared by it; a class's own without any."""
+    for name, other in TABLES.items():
+        if issubclass(kind, other):
+            return name, other
+    for name, other in TABLES.items():
+        if issubclass(other, kind):  # with other defaults
+            return name, other
+    return kind.title or kind.__name__, kind

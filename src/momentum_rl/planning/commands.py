@@ -86,9 +86,10 @@ class Solve(Read):
         from momentum_rl.core.catalogue import TABLES, options_of
         from momentum_rl.core.options import TITLES
 
-        kind = _with_written_names(type(options_of(name)))
-        options = kind(**vars(options_of(name)))
-        title = TITLES[name.partition(":")[0]]
+        named = options_of(name, (name.partition(":")[0],))  # a module that the user names
+        kind = _with_written_names(type(named))
+        options = kind(**vars(named))
+        title = TITLES.get(name.partition(":")[0]) or named.title or name
         chosen = make_dataclass(
             cls.__name__,
             [("options", Annotated[kind, arg(name=title)], field(default=options))],
@@ -106,7 +107,10 @@ class Solve(Read):
         name = value_of(arguments, "--scheme")
         if name is None:
             return "a scheme's own options need its name, as in --scheme md-vi"
-        options = [f"--{option}" for option in written_options(type(options_of(name)))]
+        options = [
+            f"--{option}"
+            for option in written_options(type(options_of(name, (name.partition(":")[0],))))
+        ]
         if not options:
             return f"{name} has none of its own"
         return f"{name}'s own are {', '.join(options)}"
