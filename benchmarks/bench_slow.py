@@ -12,6 +12,7 @@ movi's second, QuantEcon's after one of two states (mdpsolver compiles nothing).
 
 import argparse
 import json
+import math
 import sys
 import tempfile
 from pathlib import Path
@@ -19,7 +20,10 @@ from typing import Any
 
 import numpy as np
 
+import momentum_rl
 import peers
+from families import Inventory
+from momentum_rl.mdp.families import Maze
 from processes import ProgramFailed, medians, program, repetition, say, stage
 
 TOLERANCE = 1e-6
@@ -32,6 +36,26 @@ METHODS = {
 TO_REACH = {0.999: 3.0, 0.9999: 10.0}
 
 
+def problem_of(family: str, states: int, discount: float) -> momentum_rl.FiniteMDP:
+    """A maze with 30 % walls, or an inventory that counts in tens of money and is cheap to hold.
+
+    So its values (7,400 at γ = .9999) are small enough for float64 to prove 1e-6.
+    """
+    if family == "maze":
+        return Maze(size=math.isqrt(states), walls=0.3, discount=discount).mdp()
+    return Inventory(
+        size=states - 1,
+        lot=3,
+        orders=3,
+        demand=4,
+        price=0.4,
+        unit=0.2,
+        setup=0.3,
+        holding=0.1 / states,
+        discount=discount,
+    ).mdp()
+
+
 def measure(
     family: str, states: int, discount: float, options: argparse.Namespace, failed: dict[str, str]
 ) -> dict[str, Any]:
@@ -40,7 +64,7 @@ def measure(
     problem = {"family": family, "states": states, "discount": discount}
     with tempfile.TemporaryDirectory(dir=options.folder) as scratch:
         file, answer = Path(scratch) / "m.npz", Path(scratch) / "v.npy"
-        program(sys.executable, "write_family", file, family, states, discount)
+        momentum_rl.save_mdp(problem_of(family, states, discount), file)
         runs = []
         repetitions = options.repetitions
         for number in range(repetitions):

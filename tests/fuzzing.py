@@ -360,8 +360,7 @@ def peak() -> int:
 
 OPTIONS = {
     "solve": "horizon discount minimise method scheme samples iterations tolerance out",
-    "mdp": "states actions branching size walls slip lot orders demand fire discount seed out",
-    "simulate": "episodes start seed discount minimise",
+    "mdp": "states actions branching size walls slip discount seed out",
     "train": "env steps preset gamma beta hidden seeds num-envs loss seed",
     "resume": "steps checkpoint-every trust",
     "evaluate": "episodes epsilon seed num-envs best trust",
@@ -376,7 +375,6 @@ assert OPTIONS.keys() == COMMANDS.keys()
 BASES = {
     "solve": ["g.npz"],
     "mdp": ["garnet", "--out", "out/m.npz"],
-    "simulate": ["g.npz", "s.npz", "--episodes", "20"],
     "train": [
         "dqn",
         "--env",
@@ -509,17 +507,6 @@ CALLS = {
     "total_reward": (
         momentum_rl.mdp.total_reward,
         {"mdp": momentum_rl.mdp.families.Maze(size=3).mdp(), "tolerance": 1e-6},
-    ),
-    "simulate": (
-        momentum_rl.mdp.simulate,
-        {
-            "mdp": SINGLE,
-            "policy": np.zeros(5, int),
-            "episodes": 3,
-            "start": None,
-            "seed": 0,
-            "v": None,
-        },
     ),
     "solve": (
         momentum_rl.solve,

@@ -19,7 +19,6 @@ def refused(words):
     ("words", "says"),
     [
         ("solve", "FILE: missing, expected a path"),
-        ("simulate", "FILE: missing, expected a path; SOLUTION: missing, expected a path"),
         ("solve x --iterations many", "--iterations: 'many', expected an integer"),
         ("solve x --discount=high", "--discount: 'high', expected a number"),
         ("solve x --iterations", "--iterations: no value, expected an integer"),

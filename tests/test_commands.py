@@ -8,7 +8,6 @@ SMALL = "--steps 200 --iteration-steps 100 --learning-starts 50 --hidden 8 --fin
 LINES = [
     "mdp garnet --states 10 --out g.npz",
     "solve g.npz --out s.npz",
-    "simulate g.npz s.npz --episodes 20",
     f"train momentum-dqn --env CartPole-v1 {SMALL} --out run",
     "resume run --steps 300",
     "evaluate run --episodes 1",

@@ -14,7 +14,7 @@ from momentum_rl.core.schedules import Constant, Schedule
 from momentum_rl.core.targets import Munchausen
 from momentum_rl.envs.make import make_environment
 from momentum_rl.errors import door, fits, in_words
-from momentum_rl.mdp import FiniteMDP, finite_horizon, resolvent, simulate, weighted_norm
+from momentum_rl.mdp import FiniteMDP, finite_horizon, resolvent, weighted_norm
 from momentum_rl.mdp.families import Maze
 from momentum_rl.planning import scheme
 from momentum_rl.runs.config import Config
@@ -63,7 +63,6 @@ NAN = float("nan")
         (lambda: weighted_norm(np.ones((2, 2)), mu=[1.0]), "mu: shape (1,), expected (2, 2)"),
         (lambda: resolvent(MDP, 5, 5), "policies: shape () of int64, expected"),
         (lambda: finite_horizon(MDP, 3, final="x"), "final: dtype <U1, expected numbers"),
-        (lambda: simulate(MDP, [0] * 5, v=[1.0]), "v: shape (1,), expected (5,)"),
         (lambda: FiniteMDP.from_sparse(None, 1, 0.5), "kernels: None, expected a list"),
         (lambda: FiniteMDP.from_sparse([5], 1, 0.5), "kernels: 5, expected a matrix of numbers"),
         (lambda: Config("dqn", "CartPole-v1", hidden=64), "hidden: 64, expected a list"),

@@ -86,7 +86,6 @@ def place(tmp_path, monkeypatch):
     (work / "sweep" / "sweep.json").write_text(to_json(read_sweep_file(work / "mine.toml")))
     failed = {"status": "failed", "step": 0, "message": "no memory", "time": ""}
     (work / "sweep/runs/CartPole-v1/dqn/seed-0/status.json").write_text(json.dumps(failed))
-    np.savez(work / "s.npz", policy=np.zeros(5, int))
     momentum_rl.save_mdp(momentum_rl.garnet(5, 2, 2), work / "g.npz")
     checkpoints = Checkpoints(work / "run")
     state = {"replay": {"slack": 1}, "step": 7}
@@ -147,7 +146,6 @@ CHANGES = {
     "failure": ("sweep/runs/CartPole-v1/dqn/seed-0/status.json", fuzzing.changed_json),
     "matrix": ("mine.toml", fuzzing.changed_toml),
     "mdp": ("g.npz", fuzzing.changed_npz),
-    "solution": ("s.npz", fuzzing.changed_npz),
     "checkpoint": ("run/checkpoint/000000000014.safetensors", fuzzing.changed_safetensors),
 }
 BELOW = ["report", ".", "--out", "out/report.html"]
@@ -176,7 +174,6 @@ COMMANDS = {
     "failure": [["status", "sweep"], ["sweep", "--out", "sweep", "--dry-run"]],
     "matrix": [["sweep", "mine.toml", "--dry-run", "--out", "out/sweep"]],
     "mdp": [["solve", "g.npz"], ["solve", "g.npz", "--horizon", "3"]],
-    "solution": [["simulate", "g.npz", "s.npz", "--episodes", "20"]],
 }
 
 
@@ -232,7 +229,7 @@ def room(label, file):
 
 ROOM = 1 << 26  # modules that are imported on the way included
 QUICK = {"agent": 15, "mdp": 20, "command line": 60}
-FORMATS = ("mdp", "solution")
+FORMATS = ("mdp",)
 SLOW = {"agent": 1000, "command line": 2500, "evaluations": 300} | dict.fromkeys(FORMATS, 2_000)
 KINDS = [*CHANGES, "command line"]
 READ_AS_FAR_AS_THEY_CAN_BE = ("versions", "timing", "progress", "checkpoint", "evaluations")

@@ -47,7 +47,7 @@ def test_every_algorithm_has_a_page_in_the_one_order(name):
 
 def test_the_command_line_s_page_has_every_option_with_its_meaning(making):
     page = making("commands").command_line()
-    assert "| `--episodes` | integer | `1000` | The number of episodes. |" in page
+    assert "| `--seed` | integer | `0` | Seed of the samples. |" in page
     assert "| `ALGORITHM` | text | *required* |" in page
     assert page.count("\n## movi ") == len(importlib.import_module("momentum_rl.cli").COMMANDS)
 

@@ -8,7 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 import momentum_rl
@@ -186,7 +185,6 @@ LONG = {
         "q.npz",
     ],
     "mdp": ["maze", "--size", "1000", "--out", "new.npz"],
-    "simulate": ["g.npz", "s.npz", "--episodes", "10000000"],
     "train": ["momentum-dqn", "--env", "gymnax/CartPole-v1", "--steps", "10000000", "--out", "new"],
     "resume": ["run"],
     "evaluate": ["agent.safetensors", "--episodes", "100000"],
@@ -205,7 +203,6 @@ def things(tmp_path_factory):
     """A working directory with something for every command, half of a run among it."""
     place = tmp_path_factory.mktemp("things")
     momentum_rl.save_mdp(momentum_rl.garnet(300, 4, 4), place / "g.npz")
-    np.savez(place / "s.npz", policy=np.zeros(300, int))
     write_agent(place / "agent.safetensors", "CartPole-v1")
     words = ["-m", "momentum_rl", "train", "dqn", "--env", "CartPole-v1", "--out", "run"]
     process = start([*words, "--steps", "10000000", "--checkpoint-every", "500"], place)

@@ -19,7 +19,7 @@
 import numpy as np
 
 import momentum_rl
-from momentum_rl.mdp import families, simulate
+from momentum_rl.mdp import families, occupancy
 
 LEVELS = ["new", "good", "fair", "poor", "broken"]
 ACTIONS = ["run", "repair", "replace"]
@@ -95,12 +95,16 @@ print("largest difference:", f"{np.abs(v - solution.v).max():.1e}")
 # %% [markdown]
 # ## Use it
 #
-# `simulate` plays the policy and compares the mean return with the value.
+# How worn is the machine in the long run? `occupancy` is the discounted share of days in each state and action,
+# from a first day with a new machine and the best action.
 
 # %%
-rollouts = simulate(mdp, policy, episodes=2000, start=0, v=solution.v)
-print(f"mean return {rollouts.mean:.2f}, 95 % interval [{rollouts.low:.2f}, {rollouts.high:.2f}]")
-print(f"the value says {rollouts.expected:.2f}")
+first_day = np.zeros((S, len(ACTIONS)))
+first_day[0, policy[0]] = 1
+days = occupancy(mdp, policy, first_day)
+for level, share in zip(LEVELS, days.sum(axis=1)):
+    print(f"{level:7} {share:6.1%}")
+assert np.isclose((days * np.where(days > 0, rewards, 0)).sum() / (1 - 0.97), solution.v[0])
 
 # %% [markdown]
 # ## The same from samples

@@ -120,7 +120,7 @@ class Compare(Garnets):
     """Which schemes, of avi, movi, sql, dpp, md-vi, da-vi, m-vi, cvi, advantage-learning, politex,
     softened-lspi, mpi and anc-vi; with options, if not the default: md-vi:lambda=0.1:tau=0.01. One
     with an entropy in its evaluation is judged by the optimum and the values that have it, too."""
-    family: Literal["garnet", "maze", "inventory", "forest"] = "garnet"
+    family: Literal["garnet", "maze"] = "garnet"
     """Another family of MDPs than Garnets, of --size; --states, --actions and --branching are the
     Garnets' alone."""
     size: int = 10

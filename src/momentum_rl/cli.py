@@ -18,7 +18,6 @@ from momentum_rl.version import __version__
 COMMANDS = {
     "solve": "momentum_rl.planning.commands:Solve",
     "mdp": "momentum_rl.mdp.commands:Make",
-    "simulate": "momentum_rl.mdp.commands:Simulate",
     "train": "momentum_rl.training.commands:Train",
     "resume": "momentum_rl.training.commands:Resume",
     "evaluate": "momentum_rl.training.commands:Evaluate",

@@ -7,9 +7,9 @@ import pytest
 import quantecon
 
 import benchmarks.families
-from benchmarks.families import Epidemic, Pendulum, Queue, Replacement
+from benchmarks.families import Epidemic, Forest, Inventory, Pendulum, Queue, Replacement
 from momentum_rl.mdp import garnet, optimum
-from momentum_rl.mdp.families import FAMILIES, Forest, Garnet, Inventory, Maze
+from momentum_rl.mdp.families import FAMILIES, Garnet, Maze
 from momentum_rl.planning import solve
 from tests.oracles import refusal
 

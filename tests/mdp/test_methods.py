@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 import quantecon
 
+from benchmarks.families import Inventory
 from momentum_rl.mdp import FiniteMDP, garnet, optimum
-from momentum_rl.mdp.families import Inventory, Maze
+from momentum_rl.mdp.families import Maze
 from momentum_rl.mdp.solve import linear, methods
 from momentum_rl.mdp.solve.certificates import Aim
 from momentum_rl.planning import solve

@@ -291,11 +291,11 @@ def test_a_place_that_is_no_directory_is_refused_before_any_work(name, tmp_path,
 def test_the_schemes_are_compared_on_another_family_and_described(tmp_path):
     from paper.claims.experiments import chapters_of_tables
 
-    experiment = Compare(out=tmp_path, mdps=2, iterations=30, family="inventory", size=4, samples=0)
+    experiment = Compare(out=tmp_path, mdps=2, iterations=30, family="maze", size=4, samples=0)
     path = experiment.compute()
-    assert path.name == "compare_inventory.csv"
+    assert path.name == "compare_maze.csv"
     ((chapter, remarks),) = chapters_of_tables(tmp_path)
-    assert [plate.figure.name for plate in chapter.plates] == ["schemes_inventory"]
+    assert [plate.figure.name for plate in chapter.plates] == ["schemes_maze"]
     assert remarks[0].heading.startswith("Seen: Does averaging win")
     rows = path.read_text().splitlines()
     assert rows[0].startswith("scheme,iteration,l1_mean")

@@ -10,9 +10,6 @@ from typing import TYPE_CHECKING, Any
 from momentum_rl.plumbing.modules import lazy_attributes
 
 if TYPE_CHECKING:
-    from momentum_rl.mdp.episodes import finite_horizon as finite_horizon
-    from momentum_rl.mdp.episodes import simulate as simulate
-    from momentum_rl.mdp.episodes import total_reward as total_reward
     from momentum_rl.mdp.families import garnet as garnet
     from momentum_rl.mdp.files import load_mdp as load_mdp
     from momentum_rl.mdp.files import save_mdp as save_mdp
@@ -23,9 +20,10 @@ if TYPE_CHECKING:
     from momentum_rl.mdp.solve.exact import policy_values as policy_values
     from momentum_rl.mdp.solve.exact import resolvent as resolvent
     from momentum_rl.mdp.solve.exact import weighted_norm as weighted_norm
+    from momentum_rl.mdp.solve.horizons import finite_horizon as finite_horizon
+    from momentum_rl.mdp.solve.horizons import total_reward as total_reward
 
 _HOMES = {
-    ".episodes": ("finite_horizon", "simulate", "total_reward"),
     ".solve.exact": (
         "Optimum",
         "occupancy",
@@ -34,6 +32,7 @@ _HOMES = {
         "resolvent",
         "weighted_norm",
     ),
+    ".solve.horizons": ("finite_horizon", "total_reward"),
     ".files": ("load_mdp", "save_mdp"),
     ".families": ("garnet",),
     ".model": ("FiniteMDP",),

@@ -1,8 +1,6 @@
-"""Families of MDPs: the paper's Garnets, mazes, inventories and forests.
+"""Families of MDPs: the paper's Garnets, which mix in a few steps, and mazes, which mix slowly.
 
-Garnets mix in a few steps; mazes mix slowly; in an inventory states have different actions; a
-forest is what textbooks solve by hand. Where there is a closed form, a docstring gives it and a
-test uses it. A family is a frozen dataclass with ``mdp()``; `FAMILIES` has them by the names that
+A family is a frozen dataclass with ``mdp()``; `FAMILIES` has them by the names that
 `movi mdp NAME` takes.
 
 >>> Maze(size=4, discount=0.9).mdp()
@@ -192,94 +190,4 @@ class Maze(Family):
         return self.adopt(successors, probabilities, rewards, action_names=names)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Inventory(Family):
-    """An inventory of up to --size units, filled up by lots; sales beyond the stock are lost.
-
-    Puterman, "Markov Decision Processes", section 3.2. With x in stock, 0, 1, … lots are ordered,
-    as many as fit; demand is uniform on 0, …, demand; each unit sold earns the price, each unit
-    bought costs ``unit``, each unit left costs ``holding``, and each order ``setup`` more. A state
-    has the actions that fit. Without a setup cost, with lots of one unit and as many as one likes,
-    the best is to order up to the least y with P(demand ≤ y) ≥ (price − unit)/(price + holding −
-    γ unit); then v(x) = unit·x + g(y)/(1 − γ) for x ≤ y, with g(y) = price·E min(D, y) − unit·y −
-    (holding − γ unit) E(y − D)⁺ (Karlin, 1958). With one, an (s, S) policy is best (Scarf, 1960).
-    """
-
-    size: int = 10
-    """The most units in stock."""
-    lot: int = 1
-    """Units in a lot."""
-    orders: int = 4
-    """The largest number of lots in an order."""
-    demand: int = 4
-    """The largest demand."""
-    price: float = 4.0
-    """Earned for each unit sold."""
-    unit: float = 2.0
-    """The cost of a unit."""
-    setup: float = 3.0
-    """The cost of an order, whatever its size."""
-    holding: float = 0.1
-    """The cost of each unit left at the end of a period."""
-
-    def mdp(self) -> FiniteMDP:
-        """A row per (stock, lots): the ragged layout where some orders don't fit."""
-        for name, least in (("lot", 1), ("demand", 1), ("orders", 0)):
-            check_count(name, getattr(self, name), least)
-        self.check(self.size, self.size + 1, (self.orders + 1) * (self.demand + 2))
-        stock = np.arange(self.size + 1)
-        counts = np.minimum((self.size - stock) // self.lot, self.orders) + 1
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        lots = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-        held = np.repeat(stock, counts) + lots * self.lot
-        demands = np.arange(self.demand + 1)
-        left = np.maximum(held[:, None] - demands, 0)
-        sold = np.minimum(held[:, None], demands).mean(1)
-        rewards = self.price * sold - self.holding * left.mean(1)
-        rewards -= self.unit * lots * self.lot + self.setup * (lots > 0)
-        return self.adopt(
-            left, np.full(left.shape, 1 / len(demands)), rewards, offsets=offsets, choices=lots
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class Forest(Family):
-    """A forest of --size ages: wait or cut.
-
-    Possingham and Tuck (1997), as in MDPToolbox: it grows by one age, or burns down with
-    probability ``fire``; waiting in the oldest age earns ``old``, cutting there ``timber`` and 1
-    at the ages between. With three ages, γ = .9 and the defaults v = (26.244, 29.484, 33.484).
-    """
-
-    size: int = 3
-    """The number of ages."""
-    fire: float = 0.1
-    """The probability that the forest burns in a step."""
-    old: float = 4.0
-    """Earned for waiting in the oldest age."""
-    timber: float = 2.0
-    """Earned for cutting in the oldest age."""
-
-    def mdp(self) -> FiniteMDP:
-        """[size, 2, 2]: wait, cut."""
-        self.check(self.size, self.size, 4, fire=self.fire)
-        if self.size < 2:
-            raise UserError(f"size: {self.size}, expected at least 2 ages")
-        age = np.arange(self.size)
-        successors = np.zeros((self.size, 2, 2), np.int32)
-        successors[:, 0, 1] = np.minimum(age + 1, self.size - 1)
-        probabilities = np.empty(successors.shape)
-        probabilities[:, 0] = self.fire, 1 - self.fire
-        probabilities[:, 1] = 1.0, 0.0
-        rewards = np.zeros((self.size, 2))
-        rewards[1:, 1] = 1.0
-        rewards[-1] = self.old, self.timber
-        return self.adopt(successors, probabilities, rewards, action_names=["wait", "cut"])
-
-
-FAMILIES: dict[str, type[Family]] = {
-    "garnet": Garnet,
-    "maze": Maze,
-    "inventory": Inventory,
-    "forest": Forest,
-}
+FAMILIES: dict[str, type[Family]] = {"garnet": Garnet, "maze": Maze}

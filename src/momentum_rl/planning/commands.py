@@ -13,7 +13,6 @@ import tyro
 from tyro.conf import Positional, arg
 
 from momentum_rl.errors import ToleranceMissed, UserError, check_count
-from momentum_rl.mdp.commands import Read
 from momentum_rl.plumbing.arguments import value_of
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def _with_written_names(kind: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Solve(Read):
+class Solve:
     """Solve a finite MDP, by the method that suits it or by a scheme of the paper; certified.
 
     The scheme's own options are shown with its name: movi solve --scheme md-vi --help.
@@ -55,6 +54,8 @@ class Solve(Read):
     discount: Real = None
     """γ, in place of the file's. It may be 1 where all steps cost until a state that is never
     left."""
+    minimise: bool = False
+    """The rewards are costs: their sign is turned."""
     method: Literal["auto", "vi", "mpi", "pi", "ipi"] = "auto"
     """Value iteration, modified policy iteration, policy iteration, or inexact policy iteration (a
     Krylov method inside); auto looks at the problem and says what it chose."""
@@ -119,7 +120,7 @@ class Solve(Read):
         """Solve, print, write."""
         import numpy as np
 
-        from momentum_rl.mdp.files import npz_to_write, write_arrays
+        from momentum_rl.mdp.files import load_mdp, npz_to_write, write_arrays
         from momentum_rl.mdp.solve.solution import TOLERANCE, policy_value, rounding_floor
 
         if self.out is not None:
@@ -128,7 +129,7 @@ class Solve(Read):
         check_count("iterations", self.iterations)
         check_count("horizon", self.horizon)
         given = 0.0 if self.discount == 1 else self.discount  # which plays no part at 1
-        mdp = self.load(self.file, given)
+        mdp = load_mdp(self.file, discount=given, minimise=self.minimise)
         if self.horizon is not None or self.discount == 1:
             self._with_an_end(mdp)
             return
@@ -164,8 +165,8 @@ class Solve(Read):
 
     def _with_an_end(self, mdp: "FiniteMDP") -> None:
         """A horizon, or total reward until absorption."""
-        from momentum_rl.mdp.episodes import finite_horizon, total_reward
         from momentum_rl.mdp.files import write_arrays
+        from momentum_rl.mdp.solve.horizons import finite_horizon, total_reward
 
         if not self._by_method() or self.method != "auto":
             raise UserError("scheme: none and no method, expected with --horizon or --discount 1")

@@ -1,21 +1,20 @@
-"""Finite horizons, total rewards and rollouts, against closed forms and an independent peer."""
+"""Finite horizons and total rewards, against closed forms and an independent peer."""
 
 import numpy as np
 import pytest
 import quantecon
 
+from benchmarks.families import Inventory
 from momentum_rl.cli import main
 from momentum_rl.mdp import (
     FiniteMDP,
     finite_horizon,
     garnet,
     optimum,
-    policy_values,
     save_mdp,
-    simulate,
     total_reward,
 )
-from momentum_rl.mdp.families import Inventory, Maze
+from momentum_rl.mdp.families import Maze
 from momentum_rl.planning import solve
 from tests.oracles import random_mdp, refusal
 from tests.slowly_mixing import corridor
@@ -89,34 +88,13 @@ def test_what_has_no_end_or_earns_on_the_way_is_refused():
     assert refusal(finite_horizon, mdp, 3, final=[1.0]).startswith("final: shape (1,)")
 
 
-@pytest.mark.parametrize("start", [None, 2])
-def test_rollouts_agree_with_the_value_of_the_policy(start):
-    mdp = Inventory(size=6, discount=0.9).mdp()
-    policy = optimum(mdp).policy
-    v = mdp.chosen(policy_values(mdp, policy), policy)
-    found = simulate(mdp, policy, episodes=20_000, start=start, seed=1, v=v)
-    assert found.low - found.truncation <= found.expected <= found.high + found.truncation
-    assert found.high - found.low < 0.05 * abs(found.mean)
-    again = simulate(mdp, policy, episodes=20_000, start=start, seed=1, v=v)
-    np.testing.assert_array_equal(found.returns, again.returns)
-
-
-def test_a_deterministic_policy_returns_exactly_its_sum():
-    """From the start of a corridor of 4 at γ = .5: −1 − .5 − .25, then nothing."""
-    found = simulate(corridor(4, 0.5), np.ones(4, int), episodes=3, start=0)
-    np.testing.assert_allclose(found.returns, -1.75, atol=1e-12)
-
-
-def test_the_command_line_solves_simulates_and_refuses(tmp_path, capsys):
+def test_the_command_line_solves_and_refuses(tmp_path, capsys):
     mdp, file, out = (
         Maze(size=5, walls=0, discount=0.9).mdp(),
         tmp_path / "m.npz",
         tmp_path / "s.npz",
     )
     save_mdp(mdp, file)
-    assert main(["solve", str(file), "--out", str(out)]) == 0
-    assert main(["simulate", str(file), str(out), "--episodes", "500", "--start", "0"]) == 0
-    assert "95 % interval" in capsys.readouterr().out
     assert main(["solve", str(file), "--horizon", "3", "--out", str(out)]) == 0
     assert "backward induction over 3 steps" in capsys.readouterr().out
     assert main(["solve", str(file), "--discount", "1"]) == 0
@@ -128,6 +106,5 @@ def test_the_command_line_solves_simulates_and_refuses(tmp_path, capsys):
     said = capsys.readouterr()
     assert "certificate" in said.out
     assert said.err.startswith("movi: tolerance: 1e-18, reached ")
-    assert main(["simulate", str(file), str(out), "--start", "99"]) == 2
     assert main(["solve", str(file), "--discount", "1", "--scheme", "movi"]) == 2
-    assert capsys.readouterr().err.count("movi: ") == 2
+    assert capsys.readouterr().err.count("movi: ") == 1

@@ -1,14 +1,13 @@
-"""What has an end: finite horizons, γ = 1 with absorbing states, and rollouts of a policy."""
+"""What has an end: finite horizons, and γ = 1 with absorbing states."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from momentum_rl.errors import UserError, check_count, check_fraction, check_seed, door
-from momentum_rl.mdp.checks import check_shape, floats, require_single
+from momentum_rl.errors import UserError, check_count, check_fraction, door
+from momentum_rl.mdp.checks import floats, require_single
 from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.solve.certificates import rounding
-from momentum_rl.mdp.solve.exact import checked_policies
 from momentum_rl.mdp.solve.linear import factored, system
 from momentum_rl.mdp.solve.methods import largest_reward
 from momentum_rl.plumbing.sizes import require
@@ -158,63 +157,3 @@ def _total_backup(mdp: FiniteMDP, v: np.ndarray) -> np.ndarray:
     """r + P v with v = −inf in places."""
     ahead = np.where(mdp.probabilities > 0, v[mdp.successors], 0.0)
     return mdp.rewards + (mdp.probabilities * ahead).sum(-1)
-
-
-class Rollouts(NamedTuple):
-    """Simulated episodes of a policy."""
-
-    mean: float
-    """The mean discounted return."""
-    low: float
-    """The lower end of its 95 % interval."""
-    high: float
-    """The upper end."""
-    expected: float
-    """The same mean by v_π, without simulation."""
-    truncation: float
-    """How much the steps that were left out can be worth at most."""
-    returns: np.ndarray
-    """The return of each episode, [N]."""
-
-
-@door
-def simulate(
-    mdp: FiniteMDP,
-    policy: Any,
-    *,
-    episodes: int = 1_000,
-    start: int | None = None,
-    seed: int = 0,
-    v: np.ndarray | None = None,
-) -> Rollouts:
-    """Discounted returns of a policy from ``start``, or from states drawn uniformly.
-
-    An episode is as long as it takes for what is left out to be worth less than 1e-3 of the values'
-    scale. ``v`` is v_π, if it is known; ``expected`` is NaN without it.
-    """
-    check_count("episodes", episodes)
-    check_seed(seed)
-    policy = checked_policies(mdp, policy, 1)
-    if start is not None and not 0 <= start < mdp.states:
-        raise UserError(f"start: {start}, expected a state in 0..{mdp.states - 1}")
-    if v is not None:
-        check_shape("v", v := floats("v", v), (mdp.states,))
-    discount = float(mdp.discount)
-    steps = 1 if discount == 0 else min(int(np.ceil(np.log(1e-3) / np.log(discount))), 1_000_000)
-    rng = np.random.default_rng(seed)
-    s = rng.integers(0, mdp.states, episodes) if start is None else np.full(episodes, start)
-    first = s
-    rewards = mdp.chosen(mdp.rewards, policy)
-    successors = mdp.chosen(mdp.successors, policy)
-    passed = np.cumsum(mdp.chosen(mdp.probabilities, policy), -1)
-    returns, weight = np.zeros(episodes), 1.0
-    for _ in range(steps):
-        returns += weight * rewards[s]
-        weight *= discount
-        slot = (rng.random(episodes)[:, None] * passed[s][:, -1:] > passed[s]).sum(-1)
-        s = successors[s, np.minimum(slot, mdp.branching - 1)]
-    error = 1.96 * float(returns.std(ddof=1)) / np.sqrt(episodes) if episodes > 1 else np.inf
-    left = weight * float(np.abs(rewards).max()) / (1 - discount)
-    mean = float(returns.mean())
-    expected = float("nan") if v is None else float(v[first].mean())
-    return Rollouts(mean, mean - error, mean + error, expected, left, returns)
