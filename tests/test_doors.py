@@ -65,6 +65,10 @@ NAN = float("nan")
         (lambda: finite_horizon(MDP, 3, final="x"), "final: dtype <U1, expected numbers"),
         (lambda: FiniteMDP.from_sparse(None, 1, 0.5), "kernels: None, expected a list"),
         (lambda: FiniteMDP.from_sparse([5], 1, 0.5), "kernels: 5, expected a matrix of numbers"),
+        (
+            lambda: FiniteMDP.from_sparse(np.array(5), 1, 0.5),
+            "kernels: array(5), expected a matrix",
+        ),
         (lambda: Config("dqn", "CartPole-v1", hidden=64), "hidden: 64, expected a list"),
         (lambda: Config("dqn", 5), "env: 5, expected a text"),
         (lambda: Config("dqn", "CartPole-v1", preset=[]), "preset: [], expected one of"),

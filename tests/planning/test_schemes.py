@@ -11,6 +11,7 @@ from momentum_rl.core.schedules import Constant, Mean, Smoothing
 from momentum_rl.core.targets import MOVI, smoothed_value_iteration
 from momentum_rl.mdp import FiniteMDP, garnet
 from momentum_rl.mdp.operators import on_device
+from momentum_rl.planning.comparison import run
 from momentum_rl.planning.engine import (
     Scheme,
     exactly,
@@ -22,7 +23,6 @@ from momentum_rl.planning.engine import (
     start,
     thresholds,
 )
-from momentum_rl.planning.runs import run
 from momentum_rl.planning.solver import solve
 from tests.oracles import dense_kernel, random_mdp, refusal
 

@@ -8,8 +8,8 @@ from momentum_rl.core.schedules import Constant
 from momentum_rl.core.targets import Algorithm, Target
 from momentum_rl.mdp import FiniteMDP, garnet
 from momentum_rl.planning import compare_schemes, policy_value, rounding_floor, solve
+from momentum_rl.planning.comparison import run
 from momentum_rl.planning.engine import scheme
-from momentum_rl.planning.runs import run
 from momentum_rl.planning.solver import iterations_needed
 from tests.oracles import optimal_q, policy_q, random_mdp, refusal
 

@@ -10,15 +10,14 @@ import momentum_rl.planning.theory as errors_module
 from momentum_rl.core.schedules import Constant
 from momentum_rl.mdp import FiniteMDP, garnet
 from momentum_rl.mdp.operators import on_device
+from momentum_rl.planning.comparison import run
 from momentum_rl.planning.engine import member_keys, sample, scheme, thresholds
-from momentum_rl.planning.runs import run
 from momentum_rl.planning.theory import (
     Trace,
     cumulative,
     error_sums,
     trace,
     weighted_error_norms,
-    weighted_errors,
 )
 from tests.oracles import pair_kernel, random_mdp, refusal
 
@@ -224,31 +223,14 @@ def test_the_cumulative_error_is_minus_the_sum_so_far():
 # Weighted errors ---------------------------------------------------------------------------------
 
 
-def test_every_weighted_error_is_that_of_its_definition(mdps, runs):
-    for k in (1, 2, 5, 12):
-        found = weighted_errors(mdps, runs["movi"], k)
-        assert found.shape == (k, *runs["movi"].errors.shape[1:])
-        for m in range(len(mdps)):
-            dense = Dense(mdps, runs["movi"], m)
-            for j in range(k):
-                np.testing.assert_allclose(
-                    found[j, m].reshape(-1), dense.weighted(k, j), rtol=0, atol=1e-10
-                )
-
-
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**20))
 def test_any_policies_and_errors_give_the_sums_of_the_explicit_matrices(seed):
     mdps, result = made_up(seed)
     sums = error_sums(mdps, result)
-    weighted = weighted_errors(mdps, result, 6)
     norms = weighted_error_norms(mdps, result, precision=1e-300)
     for m in range(len(mdps)):
         dense = Dense(mdps, result, m)
-        for j in range(6):
-            np.testing.assert_allclose(
-                weighted[j, m].reshape(-1), dense.weighted(6, j), rtol=0, atol=1e-10
-            )
         for n in range(1, 7):
             k = n - 1
             found = sums.weighted[n - 1, m].reshape(-1), sums.initial[n - 1, m].reshape(-1)
@@ -355,7 +337,7 @@ def test_a_longer_run_does_not_need_more_ages(monkeypatch, discount, iterations,
 
 def test_a_batch_gives_what_its_members_give_alone(mdps, runs):
     result = runs["movi"]
-    sums, each = error_sums(mdps, result), weighted_errors(mdps, result, 7)
+    sums = error_sums(mdps, result)
     norms = weighted_error_norms(mdps, result, precision=1e-300)
     for m in range(len(mdps)):
         alone, mine = mdps[m : m + 1], member(result, m)
@@ -365,7 +347,6 @@ def test_a_batch_gives_what_its_members_give_alone(mdps, runs):
         np.testing.assert_allclose(
             error_sums(alone, mine).initial[:, 0], sums.initial[:, m], atol=1e-12
         )
-        np.testing.assert_allclose(weighted_errors(alone, mine, 7)[:, 0], each[:, m], atol=1e-12)
         single = weighted_error_norms(alone, mine, precision=1e-300)
         np.testing.assert_allclose(single.sup[:, 0], norms.sup[:, m], atol=1e-12)
         np.testing.assert_allclose(single.lp[:, 0], norms.lp[:, m], atol=1e-12)

@@ -54,6 +54,8 @@ def of_matrices(kernels: Sequence[Any], rewards: Any) -> Arrays:
     """From one scipy sparse matrix [S, S] per action; rewards also as such matrices, by s'."""
     import scipy.sparse as sparse
 
+    if getattr(kernels, "ndim", 1) == 0:  # a number of NumPy's
+        kernels = [kernels]
     if len(kernels) == 0:
         raise UserError("kernels: empty, expected one [S, S] matrix per action")
     rows = [_matrix("kernels", kernel) for kernel in kernels]

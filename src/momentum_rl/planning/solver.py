@@ -20,8 +20,8 @@ from momentum_rl.mdp import FiniteMDP
 from momentum_rl.mdp.checks import require_single
 from momentum_rl.mdp.operators import DeviceMDP, masked, on_device, table_jit
 from momentum_rl.mdp.solve.certificates import Aim, check_tolerance, sweeps_needed
+from momentum_rl.mdp.solve.compiled import optimal_bracket
 from momentum_rl.mdp.solve.methods import Method
-from momentum_rl.mdp.solve.regularised import regularised_bracket
 from momentum_rl.mdp.solve.solution import TOLERANCE, Solution, rounding_floor, solution
 from momentum_rl.planning.engine import (
     Sampler,
@@ -245,7 +245,7 @@ def _exact(
         v = state_values(algorithm, now.read)
         # The sweep that updates the tables also certifies the values that it started from.
         backed_up = mdp.rewards + mdp.discount * state_values(algorithm, now.seen)
-        near = regularised_bracket(mdp, v, backed_up, algorithm.tabular.tau)
+        near = optimal_bracket(mdp, v, backed_up, algorithm.tabular.tau or None)
         bounds = bounds.at[count].set(near.bound)
         floor = jnp.maximum(floor, near.floor)
         return now.tables, count + 1, v, bounds, floor
@@ -274,7 +274,7 @@ def _policy(tables: Any, scheme: Scheme) -> Array:
 @partial(table_jit, static_argnames="tau")
 def _certificate(mdp: DeviceMDP, v: Array, *, tau: float) -> tuple[Array, Array]:
     backed_up = mdp.rewards + mdp.discount * exactly(mdp)(v)
-    near = regularised_bracket(mdp, v, backed_up, tau)
+    near = optimal_bracket(mdp, v, backed_up, tau or None)
     return backed_up + near.shift, near.bound
 
 

@@ -277,27 +277,6 @@ def _weighted_error_norms(
     return jax.lax.scan(iteration, first, (policies, errors, jnp.arange(len(errors))))[1]
 
 
-def weighted_errors(mdps: FiniteMDP, run: Trace, k: int) -> np.ndarray:
-    """E'_{k,j} for j = 0..k−1, [k, M, S, A]: k² matrix-vector products, 2 k vectors."""
-    check_count("k", k, 1, len(run.errors))
-    with jax.enable_x64(True):
-        policies, errors = _flat(run)
-        result = _weighted_errors(on_device(mdps), policies[:k], errors[:k], k=k)
-        return np.moveaxis(np.asarray(result), -1, 0).reshape(k, *run.errors.shape[1:])
-
-
-@functools.partial(jax.jit, static_argnames="k")
-def _weighted_errors(mdp: DeviceMDP, policies: Array, errors: Array, *, k: int) -> Array:
-    def iteration(carry: Any, now: Any) -> Any:
-        aged, sums = carry
-        policy, error = now
-        aged = _aged(mdp, aged, policy, error)
-        return (aged, sums - aged), None
-
-    zero = jnp.zeros((*mdp.rewards.shape, k))
-    return jax.lax.scan(iteration, (zero, zero), (policies, errors))[0][1]
-
-
 # Losses -------------------------------------------------------------------------------------------
 
 

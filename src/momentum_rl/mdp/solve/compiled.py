@@ -1,13 +1,18 @@
-"""Compiled sweeps over a whole MDP: backups, their certificate, modified policy iteration."""
+"""Compiled sweeps over a whole MDP: backups, their certificate, modified policy iteration.
+
+With a τ the optimum is q^τ_*, of the MDP whose reward has τ times the policy's entropy added: its
+optimality operator has τ ln Σ exp(·/τ) in place of the maximum.
+"""
 
 from functools import partial
 from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax import Array
 
-from momentum_rl.core.soft import Real
+from momentum_rl.core.soft import Real, soft_maximum
 from momentum_rl.mdp.operators import (
     DeviceMDP,
     best,
@@ -20,10 +25,23 @@ from momentum_rl.mdp.operators import (
 from momentum_rl.mdp.solve.certificates import Aim, Bracket, bracket, rounding
 
 
-def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array) -> Bracket:
-    """The bracket of q* from any v [S] and its backup r + γ P v [S, A] (or [L])."""
-    d = best(mdp, backed_up, v.shape[0]) - v
-    return bracket(v, d, reward_size(mdp), mdp.discount[0, 0], rounding(mdp), jnp)
+def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real | None = None) -> Bracket:
+    """The bracket of q* from any v [S] and its backup r + γ P v [S, A] (or [L]); or of q^τ_*.
+
+    The A terms exp(·) ≤ 1 of a soft maximum and their sum are off by (A + 8) 2⁻⁵² relatively.
+    """
+    d = _values(mdp, backed_up, v.shape[0], tau) - v
+    size, discount, unit = reward_size(mdp), mdp.discount[0, 0], rounding(mdp)
+    if tau is None:
+        return bracket(v, d, size, discount, unit, jnp)
+    actions = mdp.rewards.shape[-1]
+    near = bracket(v, d, size + tau * np.log(actions), discount, unit, jnp)
+    more = tau * (actions + 8) * 2.0**-52 / (1 - discount)
+    return near._replace(bound=near.bound + more, floor=near.floor + more)
+
+
+def _values(mdp: DeviceMDP, q: Array, states: int, tau: Real | None) -> Array:
+    return best(mdp, q, states) if tau is None else soft_maximum(q, tau)
 
 
 def backup(mdp: DeviceMDP, v: Array) -> Array:
@@ -34,16 +52,22 @@ def backup(mdp: DeviceMDP, v: Array) -> Array:
 
 @partial(table_jit, static_argnames="partial_sweeps")
 def improvements(
-    mdp: DeviceMDP, v: Array, wanted: Aim, most: Array, partial_sweeps: int
+    mdp: DeviceMDP,
+    v: Array,
+    wanted: Aim,
+    most: Array,
+    partial_sweeps: int,
+    tau: Real | None = None,
 ) -> tuple[Array, Array, Array, Array, Array, Array]:
     """One full sweep that certifies and improves, then a few sweeps of the greedy policy alone.
 
+    With a τ there are none of these, for the greedy policy is not that of q^τ_*.
     From v [S], until the goal or for ``most`` improvements. The last v and what it proves: q, its
     greedy policy as an index, the bound and its floor; and how many improvements were made.
     """
 
     def carried(v: Array, q: Array, n: Real) -> Any:
-        near = optimal_bracket(mdp, v, q)
+        near = optimal_bracket(mdp, v, q, tau)
         return v, q, near.bound > wanted.goal(near.floor, jnp), n
 
     def unfinished(carry: Any) -> Array:
@@ -61,10 +85,10 @@ def improvements(
             step = expected(successors[:, None], probabilities[:, None], v)[:, 0]
             return rewards + mdp.discount[:, 0] * step
 
-        v = jax.lax.fori_loop(0, partial_sweeps, evaluate, best(mdp, q, v.shape[0]))
+        v = jax.lax.fori_loop(0, partial_sweeps, evaluate, _values(mdp, q, v.shape[0], tau))
         return carried(v, backup(mdp, v), n + 1)
 
     v, q, _, n = jax.lax.while_loop(unfinished, improve, carried(v, backup(mdp, v), 0))
-    shift, bound, floor = optimal_bracket(mdp, v, q)
+    shift, bound, floor = optimal_bracket(mdp, v, q, tau)
     q = q + shift
     return v, q, greedy_index(mdp, q, v.shape[0]), bound, floor, n

@@ -7,27 +7,17 @@ do for v*. Between the two optima lies the bias of the entropy:
     q*  ≤  q^τ_*  ≤  q* + γ τ ln A / (1 − γ)
 """
 
-from typing import Any
-
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
 
-from momentum_rl.core.soft import Real, soft_maximum, soft_policy
+from momentum_rl.core.soft import soft_policy
 from momentum_rl.errors import check_not_negative
 from momentum_rl.mdp.arrays import expectation
 from momentum_rl.mdp.model import FiniteMDP, leaves, unchecked
-from momentum_rl.mdp.operators import DeviceMDP, on_device, reward_size, table_jit
-from momentum_rl.mdp.solve.certificates import (
-    Aim,
-    Bracket,
-    aim,
-    bracket,
-    rounding,
-    sweeps_needed,
-)
-from momentum_rl.mdp.solve.compiled import backup, optimal_bracket
+from momentum_rl.mdp.operators import on_device
+from momentum_rl.mdp.solve.certificates import aim, rounding, sweeps_needed
+from momentum_rl.mdp.solve.compiled import backup, improvements
 from momentum_rl.mdp.solve.exact import Optimum, bounded_policy_value, optimum, require_converged
 from momentum_rl.mdp.solve.methods import DIRECT, largest_reward
 
@@ -41,21 +31,6 @@ def entropy_bias(mdp: FiniteMDP, tau: float) -> np.ndarray:
     It bounds ‖q* − q_π‖ for the optimal policy π of the regularised MDP, too.
     """
     return tau * np.log(mdp.actions) / (1 - mdp.discount)
-
-
-def regularised_bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real) -> Bracket:
-    """The bracket of q^τ_* from any v [S] and its backup r + γ P v [S, A]; of q* at τ = 0."""
-    return _bracket(mdp, v, backed_up, tau) if tau else optimal_bracket(mdp, v, backed_up)
-
-
-def _bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real) -> Bracket:
-    """For τ > 0. The A terms exp(·) ≤ 1 and their sum are off by (A + 8) 2⁻⁵² relatively."""
-    actions, unit = mdp.rewards.shape[-1], rounding(mdp)
-    size = reward_size(mdp) + tau * np.log(actions)
-    discount = mdp.discount[0, 0]
-    exact = bracket(v, soft_maximum(backed_up, tau) - v, size, discount, unit, jnp)
-    more = tau * (actions + 8) * 2.0**-52 / (1 - discount)
-    return exact._replace(bound=exact.bound + more, floor=exact.floor + more)
 
 
 def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None = None) -> Optimum:
@@ -82,16 +57,21 @@ def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None =
         v = jnp.asarray(_newton(mdp, tau)) if mdp.states <= DIRECT else jnp.zeros(mdp.states)
         count, most = 0, np.inf
         while True:
-            v, q, bound, floor = _sweeps(device, v, wanted, _SWEEPS, tau)
+            v, q, _, bound, floor, _ = improvements(
+                device, v, wanted, _SWEEPS, partial_sweeps=0, tau=tau
+            )
             count += _SWEEPS
             goal = float(wanted.goal(float(floor)))
             most = min(most, count + 4 * sweeps_needed(float(bound), goal, float(mdp.discount)))
             if bound <= goal or count >= most:
                 break
-        policy = np.asarray(soft_policy(q, tau))
-        bound = np.asarray(bound)
-        kept = bound <= wanted.promise(float(floor))
-        return Optimum(np.asarray(q), policy, bound, kept, "soft value iteration")
+        return Optimum(
+            np.asarray(q),
+            np.asarray(soft_policy(q, tau)),
+            np.asarray(bound),
+            np.asarray(bound <= wanted.promise(float(floor))),
+            "soft value iteration",
+        )
 
 
 def certain_optimum(mdp: FiniteMDP, tau: float = 0.0) -> Optimum:
@@ -121,27 +101,6 @@ def _newton(mdp: FiniteMDP, tau: float) -> np.ndarray:
             break
         before = change
     return v
-
-
-@table_jit
-def _sweeps(
-    mdp: DeviceMDP, v: Array, wanted: Aim, most: int, tau: Real
-) -> tuple[Array, Array, Array, Array]:
-    """Value iteration from v [S] until the goal, or ``most`` sweeps: v, q, its bound, the floor."""
-
-    def carried(v: Array, n: Any) -> Any:
-        backed_up = backup(mdp, v)
-        return v, backed_up, _bracket(mdp, v, backed_up, tau), n
-
-    def unfinished(carry: Any) -> Array:
-        _, _, near, n = carry
-        return (near.bound > wanted.goal(near.floor, jnp)) & (n < most)
-
-    def sweep(carry: Any) -> Any:
-        return carried(soft_maximum(carry[1], tau), carry[3] + 1)
-
-    v, backed_up, near, _ = jax.lax.while_loop(unfinished, sweep, carried(v, 0))
-    return v, backed_up + near.shift, near.bound, near.floor
 
 
 def entropy(policy: np.ndarray) -> np.ndarray:
