@@ -3,7 +3,6 @@
 Heavy parts are imported where they are used, so that the help needs none of them.
 """
 
-import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, field, make_dataclass
 from pathlib import Path
@@ -32,13 +31,13 @@ def _with_written_names(kind: Any) -> Any:
     from momentum_rl.core.catalogue import WRITTEN
 
     hints = get_type_hints(kind, include_extras=True)
-    named = {
-        name: Annotated[hints[name], arg(name=written)]
+    renamed = [
+        (name, Annotated[hints[name], arg(name=written)], field(default=getattr(kind, name)))
         for name, written in WRITTEN.items()
         if name in hints
-    }
-    body = {"__annotations__": named, **{name: getattr(kind, name) for name in named}}
-    return dataclass(frozen=True)(type(kind.__name__, (kind,), {**body, "__doc__": kind.__doc__}))
+    ]
+    namespace = {"__doc__": kind.__doc__}
+    return make_dataclass(kind.__name__, renamed, bases=(kind,), frozen=True, namespace=namespace)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,7 +120,7 @@ class Solve:
         import numpy as np
 
         from momentum_rl.mdp.files import load_mdp, npz_to_write, write_arrays
-        from momentum_rl.mdp.solve.solution import TOLERANCE, policy_value, rounding_floor
+        from momentum_rl.mdp.solve.solution import policy_value
 
         if self.out is not None:
             npz_to_write(self.out)
@@ -133,12 +132,6 @@ class Solve:
         if self.horizon is not None or self.discount == 1:
             self._with_an_end(mdp)
             return
-        if mdp.batch is None and not (self.sampled and self.tolerance is None):
-            tolerance = TOLERANCE if self.tolerance is None else self.tolerance
-            if 0 < tolerance < (floor := rounding_floor(mdp)):
-                wanted = f"tolerance: {tolerance:g}, expected at least {4 * floor:.2g}"
-                sure = f"which float64 is sure to prove with {_limit(mdp)}"
-                print(f"movi: {wanted}, {sure}; solving as near as it can", file=sys.stderr)
         solution = self._solution(mdp)
         worth = policy_value(mdp, solution)
         print(f"problem      {mdp}")
