@@ -66,7 +66,8 @@ def test_a_scheme_of_ones_own_is_solved_by_from_the_command_line(tmp_path, capsy
     file = tmp_path / "mdp.npz"
     momentum_rl.save_mdp(momentum_rl.garnet(8, 3, 3, seed=1, discount=0.8), file)
     (tmp_path / "mine_own.py").write_text(
-        "from dataclasses import dataclass\nimport momentum_rl\nfrom momentum_rl.core.targets import AVI\n"
+        "from dataclasses import dataclass\n"
+        "import momentum_rl\nfrom momentum_rl.core.targets import AVI\n"
         "@dataclass(frozen=True)\nclass Plain(momentum_rl.Options):\n"
         "    rate: float = 0.5\n    def algorithm(self):\n        return AVI\nOTHER = 3\n"
     )

@@ -190,7 +190,9 @@ print(nbformat.writes(notebook))
 def test_progress_in_a_true_notebook_is_an_element_of_the_page_or_lines(tmp_path: Path) -> None:
     """Called from Python, and as a command, which a kernel gives a terminal that is none."""
     python = ROOT / ".venv-docs/bin/python"
-    config = "momentum_rl.Config('dqn', 'CartPole-v1', steps=300, final_episodes=0)"
+    config = (
+        "momentum_rl.Config('dqn', 'CartPole-v1', steps=300, learning_starts=100, final_episodes=0)"
+    )
     words = f"dqn --env CartPole-v1 --steps 300 --final-episodes 0 --out {tmp_path / 'run'}"
     cells = (
         f"import momentum_rl\nmomentum_rl.train({config}).status",
