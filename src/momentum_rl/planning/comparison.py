@@ -171,21 +171,19 @@ def run(
     iterations: int,
     *,
     seed: int = 0,
-    copies: int = 1,
     samples: int = 1,
     chunk: int = 500,
 ) -> Iterator[Chunk]:
     """Yield the policies of iterations 1..K of every scheme, ``chunk`` iterations at a time.
 
-    All schemes see the same sampled successors. ``copies`` runs every MDP with as many independent
-    seeds; ``samples = 0`` is the exact scheme. Neither chunk sizes nor how many MDPs run together
-    change a result. A chunk's arrays may still be in computation when it is yielded, so that a
-    caller can work on one while the next is computed.
+    All schemes see the same sampled successors; ``samples = 0`` is the exact scheme. Neither chunk
+    sizes nor how many MDPs run together change a result. A chunk's arrays may still be in
+    computation when it is yielded, so that a caller can work on one while the next is computed.
     """
     for one in schemes:
         check_affine(one.algorithm, samples)
     with jax.enable_x64(True):
-        mdps = sampler(mdp, member_keys(seed, mdp.batch or 1, copies), copies)
+        mdps = sampler(mdp, member_keys(seed, mdp.batch or 1))
         shape = mdps.mdp.rewards.shape
         tables = tuple(masked(mdps.mdp, start(s.algorithm, *shape)) for s in schemes)
     for first in range(1, iterations + 1, chunk):

@@ -6,5 +6,6 @@ compiled      the same sweeps compiled, for large problems
 linear        v_π where sweeps are slow
 exact         `optimum`, `policy_values`, `resolvent`, `occupancy`
 regularised   q^τ_* and stochastic policies
+horizons      finite horizons, and γ = 1 until an absorbing state
 solution      what `momentum_rl.solve` returns
 """
