@@ -337,7 +337,7 @@ def test_a_page_of_malformed_results_is_written_or_one_line(place, kind):
     name, change = CHANGES[kind]
     whole = (place.work / name).read_text()
     shutil.copytree("sweep", "all/sweep")
-    shutil.copytree("run", "all/sweep/runs/CartPole-v1/dqn/seed-0")
+    shutil.copytree("run", "all/sweep/runs/CartPole-v1/dqn/seed-0", dirs_exist_ok=True)
     changed = {
         "sweep": "all/sweep/sweep.json",
         "config": "all/sweep/runs/CartPole-v1/dqn/seed-0/config.json",

@@ -193,7 +193,8 @@ def test_progress_in_a_true_notebook_is_an_element_of_the_page_or_lines(tmp_path
     config = (
         "momentum_rl.Config('dqn', 'CartPole-v1', steps=300, learning_starts=100, final_episodes=0)"
     )
-    words = f"dqn --env CartPole-v1 --steps 300 --final-episodes 0 --out {tmp_path / 'run'}"
+    few = "--steps 300 --learning-starts 100 --final-episodes 0"
+    words = f"dqn --env CartPole-v1 {few} --out {tmp_path / 'run'}"
     cells = (
         f"import momentum_rl\nmomentum_rl.train({config}).status",
         f"!{python} -m momentum_rl train {words}",
