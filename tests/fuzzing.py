@@ -572,7 +572,7 @@ CALLS = {
             "config": CARTPOLE,
             "out": None,
             **dict.fromkeys(["algorithm", "environment", "make_environment", "network"]),
-            **dict.fromkeys(["optimiser", "replay", "watcher"]),
+            **dict.fromkeys(["optimiser", "watcher"]),
             "trust": (),
         },
     ),
