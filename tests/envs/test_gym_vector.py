@@ -185,7 +185,7 @@ def test_environments_with_a_box_of_actions_are_restored_in_mid_episode(steps):
 
 
 @pytest.mark.parametrize(
-    ("observation", "action", "found"),
+    ("observation", "action", "problem"),
     [
         (gym.spaces.Box(0, 1, (2,)), gym.spaces.Box(0, np.inf, (2,)), "unbounded Box actions"),
         (gym.spaces.Box(0, 1, (2,)), gym.spaces.Box(0, 9, (2,), int), "integer Box actions"),
@@ -194,10 +194,10 @@ def test_environments_with_a_box_of_actions_are_restored_in_mid_episode(steps):
         (gym.spaces.Box(0, 1, (2,)), gym.spaces.MultiDiscrete([2, 2]), "MultiDiscrete actions"),
     ],
 )
-def test_unsupported_spaces_are_one_line_that_says_what_is_supported(observation, action, found):
+def test_unsupported_spaces_are_one_line_that_says_what_is_supported(observation, action, problem):
     with pytest.raises(UserError) as error:
         spaces_of(observation, action, "Some-v0")
-    assert found in str(error.value)
+    assert problem in str(error.value)
     assert "supported are Box, Discrete and MultiBinary observations" in str(error.value)
     assert "\n" not in str(error.value)
 
@@ -209,8 +209,8 @@ def test_an_unknown_environment_is_one_line():
 
 
 def test_gymnasiums_warnings_are_given_once_and_without_colours():
-    with pytest.warns(DeprecationWarning, match="out of date") as said:
+    with pytest.warns(DeprecationWarning, match="out of date") as caught:
         make_gymnasium("CartPole-v0").close()
-    lines = [str(one.message) for one in said]
+    lines = [str(one.message) for one in caught]
     assert len(lines) == 1
     assert "\x1b" not in lines[0]

@@ -201,13 +201,13 @@ def test_hosted_and_compiled_steps_are_the_same():
 
 
 @pytest.mark.parametrize(
-    ("env_id", "said"),
+    ("env_id", "problem"),
     [
         ("MinAtar/Pong", "MinAtar/Pong.*expected one of MinAtar/Asterix"),
         ("gymnax/Nothing-v0", "gymnax/Nothing-v0.*expected gymnax/ and one of CartPole-v1"),
     ],
 )
-def test_what_cannot_be_made_is_one_clear_line(env_id, said):
-    with pytest.raises(UserError, match=said) as error:
+def test_what_cannot_be_made_is_one_clear_line(env_id, problem):
+    with pytest.raises(UserError, match=problem) as error:
         make_environment(env_id)
     assert "\n" not in str(error.value)

@@ -23,8 +23,8 @@ def check(replay, naive):
     held = len(replay)
     batch = replay.sample(np.arange(held, dtype=np.uint32).reshape(1, held))
     for j, expected in enumerate(naive[len(naive) - held :]):
-        for found, wanted in zip(batch, expected):
-            np.testing.assert_array_equal(found[0, j], wanted)
+        for values, wanted in zip(batch, expected):
+            np.testing.assert_array_equal(values[0, j], wanted)
     assert batch.observation.dtype == batch.next_observation.dtype == np.uint8
     assert batch.observation.shape == (1, held, *SPACE.shape)
 

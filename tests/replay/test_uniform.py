@@ -38,8 +38,8 @@ def test_it_samples_the_newest_transitions_as_a_naive_list_would(capacity, count
     newest = {t.reward: t for t in naive[-capacity:]}
     for j in np.ndindex(2, 3):
         stored = newest[float(batch.reward[j])]
-        for found, expected in zip(batch, stored):
-            np.testing.assert_allclose(found[j], expected, rtol=1e-6)
+        for values, expected in zip(batch, stored):
+            np.testing.assert_allclose(values[j], expected, rtol=1e-6)
 
 
 def test_every_stored_transition_is_sampled_and_about_equally_often():

@@ -100,11 +100,11 @@ ENDS = {"-": "no", "T": "terminated", "C": "truncated"}
 
 def play(replay, script, n):
     """One environment after the other by a script such as "-- -T C-": a word for each tick."""
-    stream, own = Stream(), players(NUMBERS if isinstance(replay, UniformReplay) else FRAMES, n)
+    stream, sources = Stream(), players(NUMBERS if isinstance(replay, UniformReplay) else FRAMES, n)
     for k, word in enumerate(script.split()):
         for env, end in enumerate(word):
             if end != "·":  # a reset that takes a step of its own
-                transition, ended = own[env].step(ENDS[end], k % 3, float(10**k))
+                transition, ended = sources[env].step(ENDS[end], k % 3, float(10**k))
                 replay.add(env, transition, ended)
                 stream.add(env, transition, ended)
     return stream
@@ -179,13 +179,13 @@ ticks = st.lists(
 
 def run(replays, space, ticks, n, pause):
     """Environments in turn; with ``pause`` one whose episode ended misses the next tick."""
-    stream, own, resting = Stream(), players(space, n), [False] * n
+    stream, sources, resting = Stream(), players(space, n), [False] * n
     for tick in ticks:
         for env, (end, action, reward) in enumerate(tick[:n]):
             if resting[env]:
                 resting[env] = False
                 continue
-            transition, ended = own[env].step(end, action, reward)
+            transition, ended = sources[env].step(end, action, reward)
             resting[env] = pause and ended
             for replay in replays:
                 replay.add(env, transition, ended)
@@ -236,10 +236,10 @@ def test_n_steps_of_any_stream_are_those_of_a_slow_walk_through_it(
 def test_environments_in_any_order_give_windows_of_their_own_episodes_only(kind, n, runs):
     """In an order that no loop has, a window whose end is yet to come is as long as it can be."""
     kind, space = kind
-    replay, stream, own = kind(9, space, horizon=NStep(n)), Stream(), players(space, 4)
+    replay, stream, sources = kind(9, space, horizon=NStep(n)), Stream(), players(space, 4)
     for env, length, last in runs:
         for k in range(length):
-            transition, ended = own[env].step(last if k == length - 1 else "no", 0, float(k))
+            transition, ended = sources[env].step(last if k == length - 1 else "no", 0, float(k))
             replay.add(env, transition, ended)
             stream.add(env, transition, ended)
         added = len(stream.added)
@@ -308,22 +308,22 @@ def test_files_taken_back_to_a_moment_go_on_with_the_same_windows(
     kind, space = kind
     about = {"slack": 20, "horizon": NStep(n, num_envs)}
     whole, broken = kind(15, space, **about), kind(15, space, directory=tmp_path, **about)
-    stream, own = Stream(), players(space, num_envs)
+    stream, sources = Stream(), players(space, num_envs)
 
     def take(replays, ticks):
         for tick in ticks:
             for env, (end, action, reward) in enumerate(tick[:num_envs]):
-                transition, ended = own[env].step(end, action, reward)
+                transition, ended = sources[env].step(end, action, reward)
                 for replay in replays:
                     replay.add(env, transition, ended)
                 stream.add(env, transition, ended)
 
     take([whole, broken], before)
     snapshot = json.loads(json.dumps(broken.snapshot()))
-    kept = [vars(player).copy() for player in own]
+    kept = [vars(player).copy() for player in sources]
     length = len(stream.added)
     take([broken], after[:back])
-    for player, attributes in zip(own, kept):  # the environments are taken back, too
+    for player, attributes in zip(sources, kept):  # the environments are taken back, too
         vars(player).update(attributes)
     del stream.added[length:], broken
     again = kind(15, space, directory=tmp_path, new=False, **about)

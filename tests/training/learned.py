@@ -81,10 +81,12 @@ def check_learned(result, observations, values, options):
 
 def check_distribution(agent, name, x, values):
     """Returns are certain: all quantiles are equal, and all mass is at one atom (or beside it)."""
-    kind, found = agent.kinds.get(name), agent.distribution(x, name)
+    kind, distribution = agent.kinds.get(name), agent.distribution(x, name)
     if isinstance(kind, Quantile):
-        np.testing.assert_allclose(found, np.repeat(values[..., None], kind.n, -1), atol=0.15)
+        np.testing.assert_allclose(
+            distribution, np.repeat(values[..., None], kind.n, -1), atol=0.15
+        )
     elif isinstance(kind, Categorical):
         near = np.abs(kind.atoms - values[..., None]) < 0.16
-        assert np.all((found * near).sum(-1) > 0.9)
-        np.testing.assert_allclose(found.sum(-1), 1, atol=1e-5)
+        assert np.all((distribution * near).sum(-1) > 0.9)
+        np.testing.assert_allclose(distribution.sum(-1), 1, atol=1e-5)

@@ -58,8 +58,8 @@ class Both(FrameReplay):
     def sample(self, bits):
         batch = super().sample(bits)
         k = self._first + (bits % np.uint32(len(self))).astype(np.int64)
-        for found, expected in zip(batch, self.whole.sample(k % len(self.whole))):
-            np.testing.assert_array_equal(found, expected)
+        for frames, expected in zip(batch, self.whole.sample(k % len(self.whole))):
+            np.testing.assert_array_equal(frames, expected)
         self.compared += 1
         return batch
 

@@ -44,9 +44,9 @@ def test_one_plays_by_the_mean_of_the_values_and_one_by_the_mean_of_the_paramete
         assert copies.players(agent) == {}  # not enough of them
         copies = copies.with_one_of(agent, 70 * (i + 1))
     players = copies.players(agents[2])
-    own = [agent.params["h"] for agent in agents]
-    mean_values = np.mean([values(params, OBSERVATIONS) for params in own], 0)
-    mean_params = jax.tree.map(lambda *leaves: np.mean(np.float64(leaves), 0), *own)
+    copies = [agent.params["h"] for agent in agents]
+    mean_values = np.mean([values(params, OBSERVATIONS) for params in copies], 0)
+    mean_params = jax.tree.map(lambda *leaves: np.mean(np.float64(leaves), 0), *copies)
     expected = {"values": mean_values, "parameters": values(mean_params, OBSERVATIONS)}
     assert players.keys() == expected.keys()
     for name, q in expected.items():
@@ -54,7 +54,7 @@ def test_one_plays_by_the_mean_of_the_values_and_one_by_the_mean_of_the_paramete
         actions = players[name].actions(OBSERVATIONS)
         np.testing.assert_array_equal(actions[clear], q.argmax(1)[clear])
     # They differ from each other and from the last network somewhere, or this shows nothing.
-    chosen = [q.argmax(1).tolist() for q in (*expected.values(), values(own[2], OBSERVATIONS))]
+    chosen = [q.argmax(1).tolist() for q in (*expected.values(), values(copies[2], OBSERVATIONS))]
     assert chosen[0] != chosen[1] != chosen[2]
 
 
@@ -162,9 +162,9 @@ def test_fifty_thousand_compiled_steps_tied_with_beta_zero_are_dqns(tmp_path):
 def test_what_has_no_h_or_another_one_cannot_be_tied(tmp_path, capsys):
     words = ["train", "dqn", "--env", "CartPole-v1", "--out", str(tmp_path / "run"), "--tie"]
     assert cli.main(words) == 2
-    said = capsys.readouterr().err
-    assert "--tie" in said
-    assert said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert "--tie" in error
+    assert error.count("\n") == 1
     with pytest.raises(UserError, match="tie: H is a number and Q is not, expected --h-value same"):
         Config("momentum-c51", "CartPole-v1", options={"tie": True, "h_value": "number"})
     assert not (tmp_path / "run").exists()

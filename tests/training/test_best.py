@@ -78,14 +78,14 @@ def test_a_run_that_was_broken_off_has_the_same_one(loop, scored, tmp_path):
     config = LOOPS[loop]
     train(config, tmp_path / "whole")
     file = tmp_path / "broken" / "best.safetensors"
-    found = []
+    resumed_at = []
     for step in (60, 130, 205, 260):
         watcher = StopAt(step, file)
         with pytest.raises(InterruptedError):
             train(config, tmp_path / "broken", watcher=watcher)
-        found.append(watcher.first)
+        resumed_at.append(watcher.first)
     # The checkpoints were of the steps 45, 90, 180: the agents of 50, 100 were found again.
-    assert found == [0, 0, 50, 100] if loop == "host" else found[0] == 0
+    assert resumed_at == [0, 0, 50, 100] if loop == "host" else resumed_at[0] == 0
     train(config, tmp_path / "broken")
     assert_equal_runs(tmp_path / "broken", tmp_path / "whole")
     assert file.read_bytes() == (tmp_path / "whole" / "best.safetensors").read_bytes()
@@ -194,7 +194,7 @@ def test_a_best_agent_that_another_file_stands_for_is_one_line(tmp_path, capsys)
     (run / "best.safetensors").write_bytes((run / "agent.safetensors").read_bytes())
     capsys.readouterr()
     assert cli.main(["resume", str(run)]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert "best.safetensors: no evaluation, expected" in said
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert "best.safetensors: no evaluation, expected" in error
     assert "evaluated at" not in repr(momentum_rl.load(run, best=True))

@@ -18,8 +18,8 @@ CLEANRL = Path(__file__).parents[2] / "paper" / "evidence" / "12-cartpole.toml"
     [("dqn", "control"), ("momentum-dqn", "control")],
 )
 def test_four_of_five_seeds_reach_475_over_100_episodes(algorithm, preset):
-    own = {**preset_fields(preset), "final_episodes": 100}
-    check_learning(Config(algorithm, "CartPole-v1", **own))
+    fields = {**preset_fields(preset), "final_episodes": 100}
+    check_learning(Config(algorithm, "CartPole-v1", **fields))
 
 
 @pytest.mark.slow

@@ -31,12 +31,15 @@ SAVED = Saved(
 
 def test_what_is_read_is_what_was_written(tmp_path):
     (tmp_path / "f.safetensors").write_bytes(encoded(SAVED))
-    found = read_checkpoint(tmp_path / "f.safetensors")
-    assert found.state == SAVED.state
-    assert found.arrays.keys() == SAVED.arrays.keys()
+    content = read_checkpoint(tmp_path / "f.safetensors")
+    assert content.state == SAVED.state
+    assert content.arrays.keys() == SAVED.arrays.keys()
     for name, array in SAVED.arrays.items():
-        assert (found.arrays[name].dtype, found.arrays[name].shape) == (array.dtype, array.shape)
-        np.testing.assert_array_equal(found.arrays[name], array)
+        assert (content.arrays[name].dtype, content.arrays[name].shape) == (
+            array.dtype,
+            array.shape,
+        )
+        np.testing.assert_array_equal(content.arrays[name], array)
 
 
 @settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -57,12 +60,12 @@ def test_a_file_damaged_anywhere_is_recognised_or_reads_the_same(tmp_path, data)
     file = tmp_path / "f.safetensors"
     file.write_bytes(content)
     try:
-        found = read_checkpoint(file)
+        content = read_checkpoint(file)
     except UserError:
         return
-    assert found.state == SAVED.state
+    assert content.state == SAVED.state
     for name, array in SAVED.arrays.items():
-        assert found.arrays[name].tobytes() == array.tobytes()
+        assert content.arrays[name].tobytes() == array.tobytes()
 
 
 def declared(header, rest=b""):

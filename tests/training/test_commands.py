@@ -57,8 +57,8 @@ def test_evaluate_prints_mean_standard_deviation_and_each_return(run, capsys):
 
 def test_an_agent_says_what_it_is(run):
     # One hidden layer of 16 between 4 numbers and 2 actions, twice: 2 (4·16 + 16 + 16·2 + 2).
-    said = "momentum-dqn, CartPole-v1, step 300, networks h, q with 228 weights; acts by h"
-    assert repr(momentum_rl.load(run)) == f"Agent({said})"
+    summary = "momentum-dqn, CartPole-v1, step 300, networks h, q with 228 weights; acts by h"
+    assert repr(momentum_rl.load(run)) == f"Agent({summary})"
 
 
 def test_export_writes_a_file_that_acts(run, tmp_path):
@@ -226,8 +226,8 @@ def test_a_progress_bar_is_drawn_on_a_terminal_only(tmp_path):
 def test_a_preset_of_another_family_is_one_line(capsys):
     words = ["train", "sac", "--env", "Pendulum-v1", "--preset", "paper"]
     assert main(words) == 2
-    said = capsys.readouterr().err
-    assert said == "movi: preset: 'paper', expected sac for sac\n"
+    error = capsys.readouterr().err
+    assert error == "movi: preset: 'paper', expected sac for sac\n"
 
 
 def test_a_directory_of_another_algorithm_says_that_and_not_its_options(tmp_path, capsys):
@@ -236,8 +236,8 @@ def test_a_directory_of_another_algorithm_says_that_and_not_its_options(tmp_path
     assert main(["train", "dqn", *words]) == 0
     capsys.readouterr()
     assert main(["train", "momentum-c51", *words]) == 2
-    said = capsys.readouterr().err
-    assert said.endswith("holds another run: algorithm is 'dqn' there and 'momentum-c51' here\n")
+    error = capsys.readouterr().err
+    assert error.endswith("holds another run: algorithm is 'dqn' there and 'momentum-c51' here\n")
 
 
 def test_export_names_what_it_takes(capsys):

@@ -37,16 +37,16 @@ def test_the_distribution_of_a_random_return_is_the_closed_form(algorithm, optio
     x = np.array([[0.0], [1.0]], np.float32)
     for name in agent.params:
         np.testing.assert_allclose(agent.values(x, name), np.zeros((2, 2)), atol=0.15)
-        found = agent.distribution(x, name)
+        learned = agent.distribution(x, name)
         if algorithm == "qr-dqn":
             low = [-1 + tau / (1 - tau) for tau in (1 / 8, 3 / 8)]
             expected = np.array([*low, -low[1], -low[0]])
-            np.testing.assert_allclose(found[1], np.stack([expected] * 2), atol=0.2)
+            np.testing.assert_allclose(learned[1], np.stack([expected] * 2), atol=0.2)
             continue
         for place, size in ((0, GAMMA), (1, 1.0)):
             for side in (-size, size):
                 near = np.abs(agent.kinds[name].atoms - side) < 0.26
-                np.testing.assert_allclose((found[place] * near).sum(-1), 0.5, atol=0.12)
+                np.testing.assert_allclose((learned[place] * near).sum(-1), 0.5, atol=0.12)
 
 
 @pytest.mark.parametrize(

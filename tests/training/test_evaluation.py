@@ -125,11 +125,11 @@ def test_a_compiled_evaluation_plays_what_steps_do(algorithm, env, episodes, eps
     environment = HostedEnvironment(make_gymnax(env), 3)
     train(Config(algorithm, env, **{**SHORT, "network": "auto", "steps": 60}), tmp_path)
     agent = load(tmp_path)
-    found = evaluate(agent, environment, episodes, epsilon=epsilon, seed=5)
+    result = evaluate(agent, environment, episodes, epsilon=epsilon, seed=5)
     expected = evaluate(agent, Stepped(environment), episodes, epsilon=epsilon, seed=5)
-    assert found.lengths == expected.lengths
-    np.testing.assert_allclose(found.returns, expected.returns, rtol=1e-4)
-    assert sum(found.lengths) > 3 * AT_ONCE
+    assert result.lengths == expected.lengths
+    np.testing.assert_allclose(result.returns, expected.returns, rtol=1e-4)
+    assert sum(result.lengths) > 3 * AT_ONCE
 
 
 def test_an_agent_of_other_observations_is_one_line(tmp_path):
@@ -170,9 +170,9 @@ class Upright(Agent):
 
 
 def test_an_agent_that_acts_in_its_own_way_is_asked(cartpole):
-    own = Upright(cartpole.networks, cartpole.params, cartpole.spaces, acts_on=cartpole.acts_on)
+    agent = Upright(cartpole.networks, cartpole.params, cartpole.spaces, acts_on=cartpole.acts_on)
     environment = HostedEnvironment(make_gymnax("gymnax/CartPole-v1"), 2)
-    assert evaluate(own, environment, 4).lengths == [500] * 4
+    assert evaluate(agent, environment, 4).lengths == [500] * 4
 
 
 def test_a_policy_that_is_changed_acts_from_then_on(cartpole):
@@ -194,11 +194,11 @@ def test_evaluations_on_jax_environments_are_traced_once(cartpole):
         traced.append(x.shape)
         return before(networks, x, key)
 
-    own = Agent(cartpole.networks, cartpole.params, cartpole.spaces, policy=policy)
+    agent = Agent(cartpole.networks, cartpole.params, cartpole.spaces, policy=policy)
     for seed in range(3):
         environment = HostedEnvironment(make_gymnax("gymnax/CartPole-v1"), 2)
         own_before = len(traced)
-        evaluate(own, environment, 40, seed=seed)
+        evaluate(agent, environment, 40, seed=seed)
         assert environment.snapshot()["count"] % AT_ONCE == 0
         assert len(traced) - own_before == (1 if seed == 0 else 0)
 
@@ -287,8 +287,8 @@ def test_an_episode_that_never_ends_is_cut_and_that_is_said(run, monkeypatch, ca
     assert played.lengths == [5, 5, 3, 3]
     assert len(clocks.resets) == 2
     assert clocks.resets[0] != clocks.resets[1]
-    (said,) = caplog.messages
-    assert said.endswith(
+    (warning,) = caplog.messages
+    assert warning.endswith(
         "evaluation: 2 of 4 episodes had not ended after 5 steps and were cut there"
     )
     caplog.clear()

@@ -147,9 +147,9 @@ def test_seeds_must_differ():
 def test_an_unknown_environment_is_one_line_and_nothing_is_written(env, tmp_path, capsys):
     out = tmp_path / "run"
     assert cli.main(["train", "dqn", "--env", env, "--out", str(out), "--seeds", "2"]) == 2
-    said = capsys.readouterr().err
-    assert said.count("\n") == 1
-    assert env in said
+    error = capsys.readouterr().err
+    assert error.count("\n") == 1
+    assert env in error
     assert not out.exists()
 
 

@@ -196,8 +196,8 @@ HEALTHY |= {"dormant": 0.9, "clipped_q": 0.009, "bias": 50.0, "loss_q": 1e9}
 
 
 def warnings_of(rows, *, bounded=True, **fields):
-    own = Warnings(Config("dqn", "CartPole-v1", gamma=0.99, **fields), bounded)
-    return [line for row in rows for line in own.after({**HEALTHY, **row})]
+    warnings = Warnings(Config("dqn", "CartPole-v1", gamma=0.99, **fields), bounded)
+    return [line for row in rows for line in warnings.after({**HEALTHY, **row})]
 
 
 @pytest.mark.parametrize(
@@ -237,9 +237,9 @@ def committed(matrix, label, seed):
 def test_values_that_ran_away_in_a_committed_run_are_warned_of():
     """DQN on Asterix by the published protocol, whose rewards are 0 and 1."""
     run = committed("1-momentum", "MinAtar-Asterix/dqn", 0)
-    own = Warnings(read_config(run), values_are_returns=True)
-    said = [line for row in read_metrics(run) for line in own.after({**row, "largest_reward": 1.0})]
-    (line,) = said
+    warnings = Warnings(read_config(run), values_are_returns=True)
+    rows = [{**row, "largest_reward": 1.0} for row in read_metrics(run)]
+    (line,) = [line for row in rows for line in warnings.after(row)]
     assert "values run away" in line
     assert max(row["mean_q"] for row in read_metrics(run)) > 100
 

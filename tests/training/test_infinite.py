@@ -111,17 +111,17 @@ def test_what_is_written_is_what_is_read():
         text = as_json({"a": [one, {"b": (other,)}]})
         read = parsed(text, "it")
         assert strict(text) == read
-        for given, found in ((one, read["a"][0]), (other, read["a"][1]["b"][0])):
+        for given, value in ((one, read["a"][0]), (other, read["a"][1]["b"][0])):
             kept = not isinstance(given, float) or abs(given) <= 1e300
-            assert found == given if kept else found is None
+            assert value == given if kept else value is None
 
 
 def test_no_file_of_ours_is_written_by_another_rule():
     """``json.dumps`` writes Infinity unless it is told not to."""
-    package, found = Path(momentum_rl.__file__).parent, []
+    package, files = Path(momentum_rl.__file__).parent, []
     for file in sorted(package.rglob("*.py")):
         for line in file.read_text().splitlines():
             if "json.dumps(" in line and "allow_nan=False" not in line:
-                found.append(file.relative_to(package).as_posix())
+                files.append(file.relative_to(package).as_posix())
     # An option's text, which is read from a config; and a figure.
-    assert found == ["core/options.py", "report/page.py"]
+    assert files == ["core/options.py", "report/page.py"]

@@ -80,5 +80,5 @@ def test_seeds_on_several_cpu_devices_are_those_of_one(apart, tmp_path):
     )
     assert done.returncode == 0, done.stderr
     expected = [leaf for i in range(len(SEEDS)) for leaf in jax.tree.leaves(apart.parameters(i))]
-    with np.load(file) as found:
-        assert_close([found[f"arr_{i}"] for i in range(len(expected))], expected)
+    with np.load(file) as arrays:
+        assert_close([arrays[f"arr_{i}"] for i in range(len(expected))], expected)

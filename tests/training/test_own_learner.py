@@ -69,9 +69,9 @@ class Relu(nn.Module):
         return nn.Dense(2)(nn.relu(nn.Dense(4)(x)))
 
 
-def begun(config, out, **own):
+def begun(config, out, **parts):
     """A run that has its first half."""
-    train(config.replace(steps=60, kappa=3), out, **own)
+    train(config.replace(steps=60, kappa=3), out, **parts)
 
 
 def halved(r):
@@ -145,23 +145,23 @@ def test_networks_are_given_for_each_or_none():
 def test_a_support_that_is_too_narrow_is_logged_and_warned_of(caplog):
     options = {"atoms": 5, "v_min": -0.5, "v_max": 0.5}
     for config in (HOST, FUSED):
-        own = replace(config, algorithm="momentum-c51", options=options)
-        assert train(own).metrics[-1]["clipped_q"] > 0.5
+        changed = replace(config, algorithm="momentum-c51", options=options)
+        assert train(changed).metrics[-1]["clipped_q"] > 0.5
         assert caplog.text.count("beyond v_min or v_max, expected < 1 %") == 1
         caplog.clear()
-    train_seeds(own, [3, 4])
-    said = [record.getMessage() for record in caplog.records]
-    assert [line[:24] for line in said] == [f"movi: warning: seed {s}: c" for s in (3, 4)]
+    train_seeds(changed, [3, 4])
+    messages = [record.getMessage() for record in caplog.records]
+    assert [line[:24] for line in messages] == [f"movi: warning: seed {s}: c" for s in (3, 4)]
     caplog.clear()
-    wide = replace(own, options={"atoms": 5, "v_min": -1e6, "v_max": 1e6})
+    wide = replace(changed, options={"atoms": 5, "v_min": -1e6, "v_max": 1e6})
     assert train(wide).metrics[-1]["clipped_q"] == 0
     assert "beyond v_min or v_max" not in caplog.text
 
 
 def test_a_minibatch_of_too_many_atoms_is_said_before_anything_is_written(tmp_path):
-    own = replace(HOST, algorithm="c51", options={"atoms": 2_000_000})
+    changed = replace(HOST, algorithm="c51", options={"atoms": 2_000_000})
     with pytest.raises(UserError, match="minibatch of 4: "):
-        train(own, tmp_path / "run")
+        train(changed, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 
 

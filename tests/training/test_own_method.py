@@ -57,8 +57,8 @@ def losses(networks, batches, context):
     """A critic that regresses to r + γ V(s', a'), a' ~ π, and an actor that climbs it."""
     one = jax.tree.map(lambda x: x[0], batches)
     s, a, r, discount, following = one
-    there = jax.random.categorical(context.key, networks.frozen["actor"](following))
-    y = r + discount * networks.lagged["critic"][0](following, there)
+    next_actions = jax.random.categorical(context.key, networks.frozen["actor"](following))
+    y = r + discount * networks.lagged["critic"][0](following, next_actions)
     error = networks.online["critic"](s, a) - jax.lax.stop_gradient(y)
     advantage = jax.lax.stop_gradient(y) - networks.frozen["critic"](s, a)
     taken = jnp.take_along_axis(jax.nn.log_softmax(networks.online["actor"](s)), a[:, None], 1)

@@ -66,8 +66,8 @@ def begin(out: Path, config: str) -> Path:
 
 def finish(run: Path, source: Path) -> None:
     process = resume(run, source)
-    _, said = process.communicate(timeout=LONGEST)
-    assert process.returncode == 0, said
+    _, error = process.communicate(timeout=LONGEST)
+    assert process.returncode == 0, error
 
 
 @pytest.mark.parametrize("algorithm", ["dqn", "momentum-dqn"])
@@ -93,8 +93,10 @@ def test_a_shortened_run_gives_the_same_bytes_in_another_process_and_after_a_kil
 def runs_of_this_processor() -> dict[str, str]:
     """The committed runs of DQN that can come again here to the last bit, and their commits."""
     origins = json.loads((RUNS.parent / collect.ORIGINS).read_text())
-    here = {run: own for run, own in origins.items() if own["processor"] == collect.processor()}
-    return {run: own["commit"] for run, own in here.items() if "/dqn/" in run}
+    here = {
+        run: origin for run, origin in origins.items() if origin["processor"] == collect.processor()
+    }
+    return {run: origin["commit"] for run, origin in here.items() if "/dqn/" in run}
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +108,11 @@ def recorded(tmp_path_factory: pytest.TempPathFactory):
     tree = tmp_path_factory.mktemp("commit") / "tree"
     git = shutil.which("git")
     words = ["worktree", "add", "--detach", str(tree), commit]
-    made = git and subprocess.run([git, *words], cwd=REPOSITORY, capture_output=True, text=True)
-    if not made or made.returncode != 0:
-        pytest.skip(f"no work tree of {commit}: {made.stderr.strip() if made else 'no git'}")
+    checkout = git and subprocess.run([git, *words], cwd=REPOSITORY, capture_output=True, text=True)
+    if not checkout or checkout.returncode != 0:
+        pytest.skip(
+            f"no work tree of {commit}: {checkout.stderr.strip() if checkout else 'no git'}"
+        )
     yield tree / "src"
     words = ["worktree", "remove", "--force", str(tree)]
     subprocess.run([git, *words], cwd=REPOSITORY, capture_output=True, check=True)
@@ -128,7 +132,7 @@ def test_the_first_rows_of_a_committed_run_come_again_at_its_commit(
     process = resume(run, recorded)
     wait_for_a_row(process, *(run / name for name in names))
     process.send_signal(signal.SIGTERM)
-    _, said = process.communicate(timeout=LONGEST)
+    _, error = process.communicate(timeout=LONGEST)
     for name in names:
         ours, theirs = ((p / name).read_text().splitlines() for p in (run, committed))
-        assert ours[:1] == theirs[:1], (name, said)
+        assert ours[:1] == theirs[:1], (name, error)

@@ -256,7 +256,7 @@ def test_a_bit_that_flips_is_said_with_its_file_or_changes_nothing(name, whole, 
         train(replace(HOST, evaluate_every=100), tmp_path / "run", watcher=StopAt(290))
     train(replace(HOST, evaluate_every=100), tmp_path / "whole")
     data = (tmp_path / "run" / name).read_bytes()
-    said, said_nothing = 0, 0
+    warned, silent = 0, 0
     for k, at in enumerate(np.linspace(0, len(data) - 1, 12).astype(int)):
         run = shutil.copytree(tmp_path / "run", tmp_path / str(k))
         flipped = bytearray(data)
@@ -265,14 +265,14 @@ def test_a_bit_that_flips_is_said_with_its_file_or_changes_nothing(name, whole, 
         before = {file: file.read_bytes() for file in run.rglob("*.*")}
         line = refusal(lambda run=run: train(replace(HOST, evaluate_every=100), run))
         if line:
-            said += 1
+            warned += 1
             assert line.startswith(f"{run / name}".removesuffix(".crc").removesuffix(".bin"))
             assert {file: file.read_bytes() for file in run.rglob("*.*")} == before
         else:
-            said_nothing += 1
+            silent += 1
             assert_equal_runs(run, tmp_path / "whole")
-    assert said
-    assert not said_nothing or not name.endswith("jsonl")
+    assert warned
+    assert not silent or not name.endswith("jsonl")
 
 
 def test_damaged_metrics_are_one_line(tmp_path):
@@ -289,9 +289,9 @@ def test_a_network_or_optimiser_of_another_shape_is_one_line(tmp_path):
         train(HOST, tmp_path, watcher=StopAt(60))
     versions = (tmp_path / "versions.json").read_text()
     wider = ActionValues(ObservationSpace((4,), "float32"), MLP((9,)), 2)
-    for own in ({"optimiser": optax.sgd(0.1, momentum=0.9)}, {"network": wider}):
+    for parts in ({"optimiser": optax.sgd(0.1, momentum=0.9)}, {"network": wider}):
         with pytest.raises(UserError, match="another algorithm, network, optimiser or loss"):
-            train(HOST, tmp_path, **own)
+            train(HOST, tmp_path, **parts)
     # Under another version, whose learners cannot be compared, the shapes still tell.
     other = json.loads(versions)
     other["since"][0]["learner"] = "other"
@@ -335,15 +335,15 @@ def test_without_checkpoints_a_run_that_was_stopped_begins_anew(whole, tmp_path)
 
 def test_one_run_directory_one_process(tmp_path):
     class Again(Watcher):
-        said = None
+        error_line = None
 
         def row(self, row):
             with pytest.raises(UserError) as error:
                 train(HOST, tmp_path / "run")
-            Again.said = str(error.value)
+            Again.error_line = str(error.value)
 
     train(HOST, tmp_path / "run", watcher=Again())
-    assert f"in use by process {os.getpid()} on " in Again.said
+    assert f"in use by process {os.getpid()} on " in Again.error_line
 
 
 def test_a_lock_that_is_held_names_its_owner_and_a_stale_one_holds_nobody_up(tmp_path):
@@ -420,8 +420,8 @@ def test_sigterm_and_sigint_end_the_command_with_their_status(tmp_path, monkeypa
     for name, value in SHORT.items():
         words += [f"--{name.replace('_', '-')}", str(value[0] if name == "hidden" else value)]
     assert cli.main(words) == 128 + signal.SIGTERM
-    said = capsys.readouterr().err
-    assert said == (
+    error = capsys.readouterr().err
+    assert error == (
         f"movi: interrupted at step 100; `movi resume {out}` goes on from its checkpoint of "
         "step 100\n"
     )

@@ -27,14 +27,14 @@ def test_other_versions_are_said_and_written_down(config, tmp_path, monkeypatch)
         watched.append(StopAt(step))
         with suppress(Stop):
             train(config, tmp_path, watcher=watched[-1])
-    said = [[line for line in watcher.lines if "versions" in line] for watcher in watched]
-    assert [len(lines) for lines in said] == [0, 0, 1, 1]
-    assert f"jax {today['jax']} → 99.1" in said[2][0]
-    assert "jax 99.1 → 99.2; numbers may differ from here on" in said[3][0]
+    notices = [[line for line in watcher.lines if "versions" in line] for watcher in watched]
+    assert [len(lines) for lines in notices] == [0, 0, 1, 1]
+    assert f"jax {today['jax']} → 99.1" in notices[2][0]
+    assert "jax 99.1 → 99.2; numbers may differ from here on" in notices[3][0]
     file = tmp_path / "versions.json"
     since = json.loads(file.read_text())["since"]
-    assert [own["versions"]["jax"] for own in since] == [today["jax"], "99.1", "99.2"]
-    assert [own["step"] for own in since] == [0, 90, 180]
+    assert [versions["versions"]["jax"] for versions in since] == [today["jax"], "99.1", "99.2"]
+    assert [versions["step"] for versions in since] == [0, 90, 180]
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_versions_that_nobody_wrote_are_unknown_and_stop_nothing(tmp_path):
         train(HOST, tmp_path, watcher=watcher)
     assert "the versions that trained it up to step 90 are not known" in watcher.lines
     since = json.loads(file.read_text())["since"]
-    assert [own["step"] for own in since] == [0, 90]
+    assert [versions["step"] for versions in since] == [0, 90]
     assert since[0]["versions"] == {}
 
 

@@ -100,8 +100,8 @@ def test_values_and_actions_are_the_closed_form(algorithm, make, case):
     for x, values, mean in expected:
         seen = np.full((3, 1), x, np.float32)
         for name in {"q", "h"} & agent.params.keys():
-            found = agent.networks[name].apply({"params": agent.params[name]}, seen, actions)
-            wanted = np.broadcast_to(np.array(values, float)[:, None], found.shape)
-            np.testing.assert_allclose(found, wanted, atol=0.15)
+            outputs = agent.networks[name].apply({"params": agent.params[name]}, seen, actions)
+            wanted = np.broadcast_to(np.array(values, float)[:, None], outputs.shape)
+            np.testing.assert_allclose(outputs, wanted, atol=0.15)
         drawn = agent.act(np.full((4_000, 1), x, np.float32), key=0)
         np.testing.assert_allclose(drawn.mean(), mean, atol=0.15)

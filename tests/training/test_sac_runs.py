@@ -122,9 +122,9 @@ def test_every_step_of_pendulum_bootstraps_and_the_stored_action_is_the_executed
 @pytest.mark.parametrize("env", ["Pendulum-v1", "gymnax/Pendulum-v1"])
 def test_discrete_algorithms_are_refused_where_actions_are_numbers(env, tmp_path, capsys):
     assert main(["train", "dqn", "--env", env, "--out", str(tmp_path / "run")]) == 2
-    said = capsys.readouterr().err
-    assert f"env: {env} has Box actions, but dqn acts by Discrete ones" in said
-    assert "sac and momentum-sac" in said
+    error = capsys.readouterr().err
+    assert f"env: {env} has Box actions, but dqn acts by Discrete ones" in error
+    assert "sac and momentum-sac" in error
     assert not (tmp_path / "run").exists()
 
 
@@ -199,16 +199,16 @@ def test_an_option_that_no_file_can_hold_is_one_line_and_nothing_is_written(
 ):
     words = ["train", "sac", "--env", "Pendulum-v1", f"--{option}={value}"]
     assert main([*words, "--out", str(tmp_path / "run")]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"movi: {option.replace('-', '_')}: {value}, expected a finite number")
-    assert said.count("\n") == 1
+    error = capsys.readouterr().err
+    assert error.startswith(f"movi: {option.replace('-', '_')}: {value}, expected a finite number")
+    assert error.count("\n") == 1
     assert list(tmp_path.iterdir()) == []
 
 
 def test_networks_have_step_sizes_of_their_own():
-    own = {"actor_rate": 3e-4, "temperature_rate": 1e-3, "log_std": "tanh", "log_std_min": -5.0}
+    options = {"actor_rate": 3e-4, "temperature_rate": 1e-3, "log_std": "tanh", "log_std_min": -5.0}
     given = {**preset_fields("sac"), "learning_rate": 1e-3}
-    config = Config("sac", "Pendulum-v1", **given, options=own)
+    config = Config("sac", "Pendulum-v1", **given, options=options)
     assert config.options.to_json() == {
         "actor_rate": 3e-4,
         "temperature_rate": 1e-3,

@@ -43,9 +43,9 @@ def test_a_run_that_would_end_before_its_first_update_is_refused(config, more, t
 def test_pong_for_as_many_steps_as_nothing_is_learned_in_is_one_line(tmp_path, capsys):
     words = ["dqn", "--env", "ALE/Pong-v5", "--steps", "20000"]
     assert cli.main(["train", *words, "--out", str(tmp_path / "run")]) == 2
-    said = capsys.readouterr().err
+    error = capsys.readouterr().err
     expected = "expected at least 20004: with learning_starts 20000 nothing would be learned"
-    assert said == f"movi: steps: 20000, {expected}\n"
+    assert error == f"movi: steps: 20000, {expected}\n"
     assert not list(tmp_path.iterdir())
     matrix = Matrix(["ALE/Pong-v5"], ["dqn"], 1, "x", config={"steps": 20_000})
     with pytest.raises(UserError, match="expected at least 20004"):
@@ -157,9 +157,9 @@ def test_a_run_whose_last_step_was_cut_before_any_checkpoint_keeps_no_replay(tmp
 
 @BOTH
 def test_the_first_line_of_a_run_is_kappa_where_it_follows_the_steps(config, tmp_path):
-    watcher, own, without = StopAt(10**9), StopAt(10**9), StopAt(10**9)
+    watcher, given, without = StopAt(10**9), StopAt(10**9), StopAt(10**9)
     train(config, tmp_path / "follows", watcher=watcher)
     assert watcher.lines[0] == "kappa: 15, a twentieth of the 300 steps"
-    train(config.replace(kappa=15), tmp_path / "own", watcher=own)
+    train(config.replace(kappa=15), tmp_path / "own", watcher=given)
     train(config.replace(beta_schedule="mean"), tmp_path / "mean", watcher=without)
-    assert not [line for line in own.lines + without.lines if "kappa" in line]
+    assert not [line for line in given.lines + without.lines if "kappa" in line]

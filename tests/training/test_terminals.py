@@ -31,13 +31,13 @@ ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, PLACES))}
 
 def fingerprints():
     """Those of every algorithm of this package."""
-    found = {}
+    fingerprints_of = {}
     for name in names():
         acts = Box((-1.0,), (1.0,), (1,), "float32") if known(name).preset == "sac" else 2
         config = Config(name, "own", hidden=(4,), steps=10_000)
         spaces = Spaces(SEEN, acts)
-        found[name] = fingerprint(configured_learner(config, spaces).learner, spaces)
-    return found
+        fingerprints_of[name] = fingerprint(configured_learner(config, spaces).learner, spaces)
+    return fingerprints_of
 
 
 def in_a_terminal(words, **environment):
@@ -50,16 +50,16 @@ def in_a_terminal(words, **environment):
         env={**ENVIRONMENT, "TERM": "xterm-256color", **environment},
     )
     os.close(child)
-    said = b""
+    output = b""
     while True:
         try:
             piece = os.read(parent, 4096)
         except OSError:  # nobody writes any more
             break
-        said += piece
+        output += piece
     os.close(parent)
-    assert process.wait(60) == 0, said.decode()
-    return said.decode()
+    assert process.wait(60) == 0, output.decode()
+    return output.decode()
 
 
 def test_every_algorithm_has_the_same_fingerprint_on_a_terminal_and_in_a_file(tmp_path):
@@ -74,12 +74,12 @@ def test_every_algorithm_has_the_same_fingerprint_on_a_terminal_and_in_a_file(tm
         "Path(sys.argv[1]).write_text(json.dumps(found))\n"
     )
     in_a_terminal(["-c", script, str(tmp_path / "found")])
-    found = json.loads((tmp_path / "found").read_text())
-    assert [coloured for coloured, _ in found] == [True, False]
+    results = json.loads((tmp_path / "found").read_text())
+    assert [coloured for coloured, _ in results] == [True, False]
     assert "\x1b" not in str(jax.make_jaxpr(lambda x: x + 1)(1.0))
     here = fingerprints()
     assert len(set(here.values())) == len(here) >= 14
-    assert found[0][1] == found[1][1] == here
+    assert results[0][1] == results[1][1] == here
 
 
 def longer_here(run, whole):
@@ -97,8 +97,8 @@ def test_a_run_that_began_on_a_terminal_goes_on_in_a_file(colour, tmp_path):
     for name in ("steps", "learning_starts", "batch_size", "checkpoint_every", "iteration_steps"):
         words += [f"--{name.replace('_', '-')}", str(getattr(config, name))]
     words += ["--beta-schedule", "mean", "--hidden", "8", "--final-episodes", "0"]
-    said = in_a_terminal(words, JAX_PPRINT_USE_COLOR=colour)
-    assert "finished 150 steps" in said
+    output = in_a_terminal(words, JAX_PPRINT_USE_COLOR=colour)
+    assert "finished 150 steps" in output
     longer_here(run, tmp_path / "whole")
 
 

@@ -335,8 +335,8 @@ def test_image_observations_are_learned_from_in_their_own_dtype():
 @pytest.mark.parametrize("env", ["CartPole-v1", "gymnax/CartPole-v1"])
 def test_a_replay_as_large_as_the_learning_start_learns_once_it_is_full(env):
     """From step 60 on, in every second one of 120: the 60th, the 62nd, …"""
-    own = {"steps": 120, "iteration_steps": 60, "checkpoint_every": 0, "final_episodes": 0}
+    fields = {"steps": 120, "iteration_steps": 60, "checkpoint_every": 0, "final_episodes": 0}
     sizes = {"replay_capacity": 60, "learning_starts": 60, "update_period": 2, "batch_size": 4}
-    run = train(Config("dqn", env, hidden=(4,), **own, **sizes))
+    run = train(Config("dqn", env, hidden=(4,), **fields, **sizes))
     assert [row["updates"] for row in run.metrics] == [1, 31]
     assert [row["stored"] for row in run.metrics] == [60, 60]
