@@ -23,14 +23,13 @@ import jax.numpy as jnp
 import numpy as np
 from flax.traverse_util import flatten_dict, unflatten_dict
 
-from momentum_rl.agents.exploration import Limits, limits
 from momentum_rl.envs.gymnax_env import make_gymnax
 from momentum_rl.envs.jax_env import env_keys, reset_all, step_all, step_keys
 from momentum_rl.plumbing.versions import of_training
 from momentum_rl.runs.sweep import read_sweep_file
 from momentum_rl.training.build import configured_learner
 from momentum_rl.training.fused_loop import keys_of, make_chunk
-from momentum_rl.training.loop import env_seeds
+from momentum_rl.training.loop import Limits, env_seeds, limits
 from paper.evidence.collect import commit_of
 
 MATRIX = Path(__file__).parent / "1-momentum.toml"

@@ -13,7 +13,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from momentum_rl.agents.agent import Agent
-from momentum_rl.agents.exploration import Exploration, drawn, epsilon_greedy
 from momentum_rl.agents.method import Greedy
 from momentum_rl.envs.jax_env import HostedEnvironment
 from momentum_rl.errors import Interrupted, UserError, check_fraction
@@ -21,7 +20,7 @@ from momentum_rl.plumbing.compilation import shared
 from momentum_rl.plumbing.signals import Stop, never
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import LONGEST, Environment
-from momentum_rl.training.loop import env_seeds
+from momentum_rl.training.loop import Exploration, drawn, env_seeds, epsilon_greedy
 
 EVALUATION = 1  # the purpose of the seeds: never those of training
 AT_ONCE = 100  # steps that a compiled loop plays before somebody looks whether all have ended

@@ -28,7 +28,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array
 
-from momentum_rl.agents.exploration import Limits, epsilon_greedy, exploring, limits, words_of
 from momentum_rl.agents.learner import Learner, LearnerState
 from momentum_rl.envs.jax_env import JaxEnvironment, compiled, env_keys, step_all, step_keys
 from momentum_rl.errors import Damaged, UserError
@@ -48,11 +47,16 @@ from momentum_rl.training.loop import (
     POLICY,
     SAMPLING,
     Inspection,
+    Limits,
     Scores,
     bits,
     env_seeds,
+    epsilon_greedy,
+    exploring,
     key_of,
+    limits,
     metrics_row,
+    words_of,
 )
 from momentum_rl.training.run_directory import Saved
 

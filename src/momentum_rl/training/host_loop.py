@@ -19,7 +19,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from momentum_rl.agents.exploration import epsilon_greedy, exploring, limits, words_of
 from momentum_rl.agents.learner import Learner, LearnerState
 from momentum_rl.plumbing.compilation import library_takes, shared
 from momentum_rl.plumbing.trees import arrays_of, tree_of
@@ -45,8 +44,12 @@ from momentum_rl.training.loop import (
     Inspection,
     Scores,
     env_seeds,
+    epsilon_greedy,
+    exploring,
     key_of,
+    limits,
     metrics_row,
+    words_of,
 )
 from momentum_rl.training.run_directory import Saved
 

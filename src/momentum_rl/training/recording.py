@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 
 from momentum_rl.agents.agent import Agent
-from momentum_rl.agents.exploration import drawn, epsilon_greedy
 from momentum_rl.envs.gym_vector import spaces_of
 from momentum_rl.envs.make import make_visible
 from momentum_rl.errors import MissingExtra, Unwritable, UserError, check_count, check_fraction
 from momentum_rl.plumbing.files import beside, file_to_write, writing
 from momentum_rl.spaces import LONGEST
-from momentum_rl.training.loop import env_seeds
+from momentum_rl.training.loop import drawn, env_seeds, epsilon_greedy
 
 RECORDING = 2  # the purpose of the seeds
 
