@@ -264,3 +264,17 @@ def test_the_dead_network_of_a_committed_agent_is_warned_of():
     assert share == np.mean(activity <= 0.025 * activity.mean())
     (line,) = warnings_of([{"dormant": float(share)}])
     assert "nearly dead" in line
+
+
+def test_of_the_grid_only_the_large_epsilon_is_warned_of():
+    """PLAN-2's runs so far: ε = 1e-5 inside RMSProp's root swallows MinAtar's small gradients."""
+    runs = sorted((REPOSITORY / "paper/evidence/runs/p2-grid/runs").glob("*/*/seed-*"))
+    lines = {}
+    for run in runs:
+        warnings = Warnings(read_config(run), values_are_returns=True)
+        words = [line for row in read_metrics(run) for line in warnings.after(row)]
+        lines.setdefault(run.parent.name, []).append("; ".join(words))
+    for label in ("dqn-rmsprop-1e-5", "momentum-dqn-rmsprop-1e-5"):
+        assert all("swallow" in line for line in lines[label])
+    for label in ("adam-1e-4", "adam-2.5e-4", "adam-squares", "rmsprop-1e-8"):
+        assert not any(lines[f"dqn-{label}"] + lines[f"momentum-dqn-{label}"]), label
