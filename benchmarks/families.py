@@ -206,23 +206,21 @@ class Inventory(Family):
     """The cost of each unit left at the end of a period."""
 
     def mdp(self) -> FiniteMDP:
-        """A row per (stock, lots): the ragged layout where some orders don't fit."""
+        """[size + 1, orders + 1, demand + 1]: as many lots as fit."""
         for name, least in (("lot", 1), ("demand", 1), ("orders", 0)):
             check_count(name, getattr(self, name), least)
         self.check(self.size, self.size + 1, (self.orders + 1) * (self.demand + 2))
         stock = np.arange(self.size + 1)
         counts = np.minimum((self.size - stock) // self.lot, self.orders) + 1
-        offsets = np.concatenate([[0], np.cumsum(counts)])
-        lots = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
-        held = np.repeat(stock, counts) + lots * self.lot
+        lots = np.arange(counts.max())
+        held = stock[:, None] + lots * self.lot
         demands = np.arange(self.demand + 1)
-        left = np.maximum(held[:, None] - demands, 0)
-        sold = np.minimum(held[:, None], demands).mean(1)
-        rewards = self.price * sold - self.holding * left.mean(1)
+        left = np.maximum(held[..., None] - demands, 0)
+        sold = np.minimum(held[..., None], demands).mean(-1)
+        rewards = self.price * sold - self.holding * left.mean(-1)
         rewards -= self.unit * lots * self.lot + self.setup * (lots > 0)
-        return self.adopt(
-            left, np.full(left.shape, 1 / len(demands)), rewards, offsets=offsets, choices=lots
-        )
+        rewards[lots >= counts[:, None]] = -np.inf
+        return self.adopt(left, np.full(left.shape, 1 / len(demands)), rewards)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -450,13 +450,13 @@ CALLS = {
         momentum_rl.FiniteMDP,
         {
             **{name: getattr(SINGLE, name) for name in FIELDS},
-            **dict.fromkeys(["available", "offsets", "choices", "state_names", "action_names"]),
+            **dict.fromkeys(["state_names", "action_names"]),
             "minimise": False,
         },
     ),
     "from_dense": (
         momentum_rl.FiniteMDP.from_dense,
-        {"kernel": KERNEL, "rewards": ONES, "discount": 0.5, "axes": "SA", "available": None},
+        {"kernel": KERNEL, "rewards": ONES, "discount": 0.5, "axes": "SA"},
     ),
     "from_sparse": (
         momentum_rl.FiniteMDP.from_sparse,
@@ -654,5 +654,5 @@ def answered(name: str, given: dict) -> str:
         assert momentum_rl.Config.from_json(found.to_json()).to_json() == found.to_json()
     mdp = given.get("mdp")
     if isinstance(found, Solution | Optimum) and mdp.batch is None and not getattr(found, "tau", 0):
-        assert np.abs(found.q - optimal_q(mdp.padded())).max() <= found.bound + 1e-12
+        assert np.abs(found.q - optimal_q(mdp)).max() <= found.bound + 1e-12
     return "taken"

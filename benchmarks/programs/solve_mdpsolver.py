@@ -14,13 +14,10 @@ def main(method: str, file: str, tolerance: str, again: str, out: str) -> None:
 
     def load():
         with np.load(file, allow_pickle=False) as arrays:
-            ends = arrays["offsets"][1:-1] if "offsets" in arrays else None
+            there = ~np.isneginf(arrays["rewards"])
 
             def by_state(name):
-                array = arrays[name]
-                return (
-                    array.tolist() if ends is None else [x.tolist() for x in np.split(array, ends)]
-                )
+                return [rows[has].tolist() for rows, has in zip(arrays[name], there)]
 
             model = mdpsolver.model()
             model.mdp(

@@ -20,7 +20,7 @@ def main(method: str, file: str, tolerance: str, again: str, out: str) -> None:
         return momentum_rl.solve(mdp, scheme, tolerance=float(tolerance))
 
     result, facts = measure(lambda: momentum_rl.load_mdp(file), work, int(again))
-    np.save(out, momentum_rl.load_mdp(file).best(result.q))
+    np.save(out, result.q.max(1))
     report(
         {
             **facts,

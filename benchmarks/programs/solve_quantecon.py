@@ -19,20 +19,22 @@ def main(method: str, file: str, tolerance: str, again: str, out: str) -> None:
         with np.load(file, allow_pickle=False) as arrays:
             successors, probabilities = arrays["successors"], arrays["probabilities"]
             rewards, discount = arrays["rewards"], float(arrays["discount"])
-            offsets, action = arrays.get("offsets"), arrays.get("choices")
-        pairs, branching = rewards.size, successors.shape[-1]
-        if offsets is None:
-            states, actions = rewards.shape
-            state = np.repeat(np.arange(states, dtype=np.int32), actions)
-            action = np.tile(np.arange(actions, dtype=np.int32), states)
-        else:
-            states = len(offsets) - 1
-            state = np.repeat(np.arange(states, dtype=np.int32), np.diff(offsets))
+        states, actions = rewards.shape
+        state = np.repeat(np.arange(states, dtype=np.int32), actions)
+        action = np.tile(np.arange(actions, dtype=np.int32), states)
+        successors, probabilities = (x.reshape(state.size, -1) for x in (successors, probabilities))
+        rewards = rewards.reshape(-1)
+        if np.isneginf(rewards).any():  # QuantEcon wants no row for an action that is not there
+            there = ~np.isneginf(rewards)
+            state, action, rewards, successors, probabilities = (
+                x[there] for x in (state, action, rewards, successors, probabilities)
+            )
+        pairs, branching = successors.shape
         rows = np.arange(0, pairs * branching + 1, branching, dtype=np.int32)
         matrix = csr_matrix(
             (probabilities.reshape(-1), successors.reshape(-1), rows), shape=(pairs, states)
         )
-        return DiscreteDP(rewards.reshape(-1), matrix, discount, state, action)
+        return DiscreteDP(rewards, matrix, discount, state, action)
 
     def work(model):
         return model.solve(

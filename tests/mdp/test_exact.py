@@ -142,7 +142,7 @@ def test_the_certificate_of_any_values_bounds_their_error():
     truth = optimal_q(mdp)
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
-        device = momentum_rl.mdp.operators.pairwise(mdp)
+        device = momentum_rl.mdp.operators.on_device(mdp)
         for scale in (0.0, 0.1, 10.0, 1000.0):
             v = jnp.asarray(truth.max(1) + scale * rng.normal(size=6))
             backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
@@ -157,7 +157,7 @@ def test_a_constant_shift_of_the_values_costs_the_certificate_nothing():
     with jax.enable_x64(True):
         v = jnp.asarray(optimal_q(mdp).max(1) + 1000.0)
         backed_up = mdp.rewards + 0.95 * mdp.dense() @ np.asarray(v)
-        device = momentum_rl.mdp.operators.pairwise(mdp)
+        device = momentum_rl.mdp.operators.on_device(mdp)
         found = momentum_rl.mdp.solve.compiled.optimal_bracket(device, v, backed_up)
     assert found.bound < 1e-8
     corrected = backed_up + np.asarray(found.shift)

@@ -33,8 +33,7 @@ def small(name, size):
 def test_every_family_is_valid_says_its_sizes_and_is_solved_as_quantecon_does(name):
     family = EVERY[name](**small(name, SIZES.get(name, 9)), discount=0.9)
     mdp = family.mdp()
-    table = mdp.padded()
-    problem = quantecon.markov.DiscreteDP(table.rewards, table.dense(), 0.9)
+    problem = quantecon.markov.DiscreteDP(mdp.rewards, mdp.dense(), 0.9)
     expected = problem.solve("policy_iteration").v
     np.testing.assert_allclose(value(family), expected, rtol=0, atol=1e-8)
 
@@ -44,7 +43,7 @@ def test_a_batch_has_the_members_of_its_seeds(name):
     family = EVERY[name](size=4, seed=3)
     batch = family.batch(2)
     for i in range(2):
-        member = dataclasses.replace(family, seed=3 + i).mdp().padded()
+        member = dataclasses.replace(family, seed=3 + i).mdp()
         np.testing.assert_array_equal(batch[i].successors, member.successors)
         np.testing.assert_array_equal(batch[i].rewards, member.rewards)
 

@@ -70,10 +70,8 @@ def missing(miss, discount=0.999):
     return p, FiniteMDP(np.array([[[0, 1]]] * 2), np.array([[p]] * 2), np.ones((2, 1)), discount)
 
 
-def ragged(mdp):
-    return FiniteMDP(
-        mdp.successors[:, 0], [missing(5e-7)[0]] * 2, np.ones(2), 0.999, offsets=[0, 1, 2]
-    )
+def of_pairs(mdp):
+    return FiniteMDP.from_pairs([0, 1], [0, 0], [missing(5e-7)[0]] * 2, np.ones(2), 0.999)
 
 
 def by_function(mdp):
@@ -120,8 +118,7 @@ WAYS = {
     "ipi": lambda mdp: solve(mdp, method="ipi"),
     "avi": lambda mdp: solve(mdp, "avi"),
     "movi": lambda mdp: solve(mdp, "movi", iterations=20_000, tolerance=1.0),
-    "ragged": lambda mdp: solve(ragged(mdp)),
-    "padded": lambda mdp: solve(ragged(mdp).padded()),
+    "pairs": lambda mdp: solve(of_pairs(mdp)),
     "a member": lambda mdp: solve(mdp.as_batch()[0]),
     "a batch": lambda mdp: by_optimum(mdp.as_batch()),
     "a pytree": lambda mdp: solve(jax.tree.map(lambda x: x, mdp)),

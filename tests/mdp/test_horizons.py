@@ -24,8 +24,7 @@ from tests.slowly_mixing import corridor
     "mdp", [random_mdp(0, 6, 3, 2, 0.9), Inventory(size=5, discount=0.9).mdp()]
 )
 def test_backward_induction_is_that_of_quantecon(mdp):
-    table = mdp.padded()
-    problem = quantecon.markov.DiscreteDP(table.rewards, table.dense(), 0.9)
+    problem = quantecon.markov.DiscreteDP(mdp.rewards, mdp.dense(), 0.9)
     final = np.arange(mdp.states, dtype=float)
     v, sigma = quantecon.markov.backward_induction(problem, 7, final)
     found = finite_horizon(mdp, 7, final=final)

@@ -36,7 +36,8 @@ def test_every_method_knows_states_with_different_actions(method):
     full = random_mdp(2, 40, 4, 3, 0.9)
     mask = np.random.default_rng(0).random((40, 4)) < 0.5
     mask[:, 2] |= ~mask.any(1)
-    masked = FiniteMDP(full.successors, full.probabilities, full.rewards, 0.9, available=mask)
+    rewards = np.where(mask, full.rewards, -np.inf)
+    masked = FiniteMDP(full.successors, full.probabilities, rewards, 0.9)
     s, a = np.nonzero(mask)
     pairs = FiniteMDP.from_pairs(s, a, full.dense()[s, a], full.rewards[s, a], 0.9)
     expected = optimum(masked)
@@ -44,7 +45,7 @@ def test_every_method_knows_states_with_different_actions(method):
         answer = optimum(mdp, tolerance=1e-9, method=method)
         assert answer.converged
         np.testing.assert_array_equal(answer.policy, expected.policy)
-        np.testing.assert_allclose(mdp.best(answer.q), expected.q.max(1), rtol=0, atol=2e-9)
+        np.testing.assert_allclose(answer.q.max(1), expected.q.max(1), rtol=0, atol=2e-9)
 
 
 @functools.cache
@@ -94,7 +95,7 @@ def test_blocks_that_are_rarely_left_are_solved_by_evaluations():
     mdp = nearly_decomposable(3_000, 0.9999)
     found = methods.optimal(mdp, Aim(1e-5, True))
     assert found.evaluations > 0
-    truth = optimal(mdp, np.asarray(found.state.index))
+    truth = optimal(mdp, np.asarray(found.state.policy))
     assert np.abs(found.state.q - truth).max() <= found.state.bound <= 1e-5
 
 
@@ -117,7 +118,8 @@ def test_states_that_lead_to_their_neighbours_are_eliminated_as_a_band(size, mon
     """Against a dense system; a stock changes by at most 4 down and 4 up."""
     monkeypatch.setattr("scipy.sparse.linalg.spilu", None)  # nothing else can have found it
     mdp = Inventory(size=size, discount=0.999).mdp()
-    policy = mdp.greedy(np.random.default_rng(0).random(len(mdp.rewards)))
+    random = np.random.default_rng(0).random(mdp.rewards.shape)
+    policy = np.where(np.isfinite(mdp.rewards), random, -np.inf).argmax(1)
     found = linear.evaluate(mdp, policy, np.zeros(size + 1), 1e-9)
     system = np.eye(size + 1) - 0.999 * mdp.chosen(mdp.dense(), policy)
     truth = np.linalg.solve(system, mdp.chosen(mdp.rewards, policy))
@@ -129,13 +131,12 @@ def test_a_band_is_known_by_what_is_likely_and_is_worth_its_work():
     line, policy = Inventory(size=300, discount=0.9).mdp(), np.zeros(301, int)
     assert linear.narrow(line, policy)
     successors, probabilities = line.successors.copy(), line.probabilities.copy()
-    far = np.concatenate([successors, np.full((len(successors), 1), 300)], -1)
-    none = np.concatenate([probabilities, np.zeros((len(successors), 1))], -1)
-    layout = {"offsets": line.offsets, "choices": line.choices}
-    assert linear.narrow(FiniteMDP(far, none, line.rewards, 0.9, **layout), policy)
+    far = np.concatenate([successors, np.full((*successors.shape[:2], 1), 300)], -1)
+    none = np.concatenate([probabilities, np.zeros((*successors.shape[:2], 1))], -1)
+    assert linear.narrow(FiniteMDP(far, none, line.rewards, 0.9), policy)
     assert not linear.narrow(garnet(300, 4, 4), policy[:300])
-    successors[line.index(policy)[150], 0] = 300  # one state that leads to the other end
-    wide = FiniteMDP(successors, probabilities, line.rewards, 0.9, **layout)
+    successors[150, 0, 0] = 300  # one state that leads to the other end
+    wide = FiniteMDP(successors, probabilities, line.rewards, 0.9)
     assert not linear.narrow(wide, policy)
 
 
@@ -147,8 +148,8 @@ def test_an_inventory_close_to_one_takes_few_evaluations_and_is_quantecons():
     assert solution.converged
     assert (solution.scheme, solution.why) == ("ipi", "states lead to states close by")
     assert solution.evaluations <= 4
-    kernel, owners = mdp.dense(), mdp.owners()
-    other = quantecon.markov.DiscreteDP(mdp.rewards, kernel, 0.9999, owners, mdp.choices)
+    s, a = np.nonzero(np.isfinite(mdp.rewards))
+    other = quantecon.markov.DiscreteDP(mdp.rewards[s, a], mdp.dense()[s, a], 0.9999, s, a)
     truth = other.solve(method="policy_iteration").v
     assert np.abs(solution.v - truth).max() <= 2 * solution.bound
 

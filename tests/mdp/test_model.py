@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
 from momentum_rl.mdp import FiniteMDP, garnet
-from momentum_rl.mdp.model import aligned
+from momentum_rl.mdp.arrays import aligned
 from tests.oracles import dense_kernel, mdp_arrays, random_mdp, refusal
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")

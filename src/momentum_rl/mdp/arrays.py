@@ -17,10 +17,8 @@ def aligned(shape: tuple[int, ...], dtype: Any) -> np.ndarray:
     return memory[start : start + size].view(dtype).reshape(shape)
 
 
-def frozen(array: np.ndarray | None, dtype: Any, *, copy: bool = False) -> np.ndarray | None:
+def frozen(array: np.ndarray, dtype: Any, *, copy: bool = False) -> np.ndarray:
     """The array read-only, aligned and of this dtype; itself only if it may be and is."""
-    if array is None:
-        return None
     ready = array.dtype == dtype and array.flags.c_contiguous and array.ctypes.data % 64 == 0
     result = array
     if copy or not ready:

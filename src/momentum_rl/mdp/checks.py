@@ -1,9 +1,6 @@
 """What makes arrays an MDP: every check says, in one line, where the first offender is.
 
-Two layouts are checked here, of arrays alone: *dense* [S, A, B] (or [M, S, A, B]), in which a
-reward of −inf marks an action that a state does not have; and *ragged* [L, B], a row for each of
-the L pairs (s, a), those of state s in ``offsets[s]..offsets[s + 1]``, with the actions' numbers in
-``choices``.
+Arrays are [S, A, B] (or [M, S, A, B]). A reward of −inf marks an action that a state does not have.
 """
 
 import warnings
@@ -18,62 +15,36 @@ from momentum_rl.mdp.arrays import LARGEST_REWARD, expectation
 ROW_TOLERANCE = 1e-6  # a row may miss 1 by this much (float32 data do); it is then normalised
 BLOCK = 1 << 21  # entries checked at a time, so that validation needs no large temporaries
 FIELDS = ("successors", "probabilities", "rewards", "discount")
-LAYOUT = ("offsets", "choices")
 Place = Callable[[int], str]  # the place of a row in words
 
 
 class Fields(NamedTuple):
-    """The arrays of an MDP; the last two are None in the dense layout."""
+    """The arrays of an MDP."""
 
     successors: np.ndarray
     probabilities: np.ndarray
     rewards: np.ndarray
     discount: np.ndarray
-    offsets: np.ndarray | None = None
-    choices: np.ndarray | None = None
-    missed: float = 0.0  # by rows that sum to 1 only nearly, before they were normalised
+    missed: float  # by rows that sum to 1 only nearly, before they were normalised
 
 
-def validated(
-    successors: Any,
-    probabilities: Any,
-    rewards: Any,
-    discount: Any,
-    *,
-    available: Any = None,
-    offsets: Any = None,
-    choices: Any = None,
-) -> Fields:
-    """The arrays, checked; rewards as [S, A] (or [L]), rows that miss one slightly normalised."""
+def validated(successors: Any, probabilities: Any, rewards: Any, discount: Any) -> Fields:
+    """The arrays, checked; rewards as [S, A], rows that miss one slightly normalised."""
     successors = numbers("successors", successors)
     if successors.dtype.kind not in "iu":
         raise UserError(f"successors: dtype {successors.dtype}, expected integers")
     probabilities, rewards, discount = (
         floats(name, value) for name, value in zip(FIELDS[1:], (probabilities, rewards, discount))
     )
-    ragged = offsets is not None or choices is not None
-    if ragged:
-        if available is not None:
-            raise UserError("available: a mask, expected none beside offsets")
-        pairs = len(successors) if successors.ndim else 0
-        offsets = _checked_offsets(offsets, pairs)
-        if successors.ndim != 2 or successors.shape[1] == 0:
-            raise UserError(f"successors: shape {successors.shape}, expected [{pairs}, B]")
-        states, owners = len(offsets) - 1, np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-        choices = _checked_choices(choices, offsets, owners)
-        if rewards.shape == (states,) and states != pairs:
-            rewards = rewards[owners]
-    elif successors.ndim not in (3, 4) or successors.size == 0:
+    if successors.ndim not in (3, 4) or successors.size == 0:
         raise UserError(
             f"successors: shape {successors.shape}, expected [S, A, B] or [M, S, A, B], each at "
             "least 1"
         )
-    else:
-        states = successors.shape[-3]
-    shape = successors.shape[:-1]
+    shape, states = successors.shape[:-1], successors.shape[-3]
 
     def place(row: int) -> str:
-        return _place((owners[row], choices[row]) if ragged else np.unravel_index(row, shape))
+        return _place(np.unravel_index(row, shape))
 
     if states >= 2**31:
         raise UserError(f"successors: {states} states, expected fewer than 2**31")
@@ -81,15 +52,9 @@ def validated(
     rewards = expected_rewards(rewards, successors, probabilities, states)
     _check_fits("rewards", rewards, shape, successors)
     _check_fits("discount", discount, shape[:-2], successors)
-    if available is not None:
-        rewards = _masked(rewards, available)
     check_discount(discount)
     check_rewards(rewards, place)
     absent = np.isneginf(rewards)
-    if ragged and absent.any():
-        raise UserError(
-            f"rewards: {place(int(np.argmax(absent)))}: -inf, expected the pair to be left out"
-        )
     if absent.any():
         empty = absent.all(-1)
         if empty.any():
@@ -102,53 +67,7 @@ def validated(
         probabilities = np.where(absent[..., None], stay, probabilities)
     check_successors(successors, states, place)
     rows, missed = normalised(probabilities, place, discount)
-    return Fields(successors, rows, rewards, discount, offsets, choices, missed)
-
-
-def _checked_offsets(offsets: Any, pairs: int) -> np.ndarray:
-    offsets = numbers("offsets", offsets)
-    if offsets.dtype.kind not in "iu" or offsets.ndim != 1 or len(offsets) < 2:
-        raise UserError(
-            f"offsets: shape {offsets.shape} of {offsets.dtype}, expected integers [S + 1]"
-        )
-    offsets = offsets.astype(np.int64)
-    if offsets[0] != 0 or offsets[-1] != pairs:
-        raise UserError(
-            f"offsets: from {offsets[0]} to {offsets[-1]}, expected from 0 to the {pairs} pairs"
-        )
-    counts = np.diff(offsets)
-    state = int(np.argmin(counts))
-    if counts[state] < 0:
-        raise UserError(
-            f"offsets: state {state}: {offsets[state + 1]} after {offsets[state]}, "
-            "expected them not to go back"
-        )
-    if counts[state] == 0:
-        raise UserError(f"offsets: state {state} has no actions, expected at least one")
-    return offsets
-
-
-def _checked_choices(choices: Any, offsets: np.ndarray, owners: np.ndarray) -> np.ndarray:
-    pairs = len(owners)
-    if choices is None:
-        return np.arange(pairs) - offsets[owners]
-    choices = numbers("choices", choices)
-    if choices.dtype.kind not in "iu" or choices.shape != (pairs,):
-        raise UserError(
-            f"choices: shape {choices.shape} of {choices.dtype}, expected integers [{pairs}]"
-        )
-    wrong = (choices < 0) | (choices >= 2**31)
-    if wrong.any():
-        row = int(np.argmax(wrong))
-        raise UserError(f"choices: state {owners[row]}: {choices[row]}, expected a number ≥ 0")
-    falls = (np.diff(choices) <= 0) & (np.diff(owners) == 0)
-    if falls.any():
-        row = int(np.argmax(falls)) + 1
-        raise UserError(
-            f"choices: state {owners[row]}: {choices[row]} after {choices[row - 1]}, "
-            "expected the numbers of its actions to rise"
-        )
-    return choices
+    return Fields(successors, rows, rewards, discount, missed)
 
 
 def expected_rewards(
@@ -175,15 +94,6 @@ def expected_rewards(
     return expectation(probabilities, rewards)
 
 
-def _masked(rewards: np.ndarray, available: Any) -> np.ndarray:
-    mask = numbers("available", available)
-    if mask.dtype != bool:
-        raise UserError(f"available: dtype {mask.dtype}, expected true or false")
-    if mask.shape not in (rewards.shape, rewards.shape[1:]):
-        raise UserError(f"available: shape {mask.shape}, expected {rewards.shape}")
-    return np.where(mask, rewards, -np.inf)
-
-
 def require_single(mdp: Any, reason: str = "solve its members one by one") -> None:
     """Raise unless it is one `FiniteMDP`, without a batch axis."""
     if mdp.batch is not None:
@@ -202,7 +112,9 @@ def require_batch(mdps: Any) -> int:
 def numbers(name: str, value: Any) -> np.ndarray:
     """The value as an array."""
     if np.ma.is_masked(value):
-        raise UserError(f"{name}: a masked array, expected all of it; `available` masks actions")
+        raise UserError(
+            f"{name}: a masked array, expected all of it; −inf in the rewards masks actions"
+        )
     try:
         return np.asarray(value)
     except ValueError:
@@ -308,10 +220,8 @@ def normalised(p: np.ndarray, place: Place, discount: np.ndarray) -> tuple[np.nd
     return p / p.sum(-1, keepdims=True), missed
 
 
-def checked_names(name: str, values: Any, count: int) -> np.ndarray | None:
-    """Names of states or actions: ``count`` texts, or None."""
-    if values is None:
-        return None
+def checked_names(name: str, values: Any, count: int) -> np.ndarray:
+    """Names of states or actions: ``count`` texts."""
     names = numbers(name, values)
     if names.dtype.kind != "U" or names.shape != (count,):
         raise UserError(f"{name}: shape {names.shape} of {names.dtype}, expected {count} texts")

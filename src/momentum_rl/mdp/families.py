@@ -48,12 +48,12 @@ class Family(ABC):
     def batch(self, count: int) -> FiniteMDP:
         """Members with seeds ``seed``, ``seed + 1``, …, as a batch."""
         check_count("count", count)
-        each = [replace(self, seed=self.seed + i).mdp().padded() for i in range(count)]
+        each = [replace(self, seed=self.seed + i).mdp() for i in range(count)]
         return adopted(*(np.stack([getattr(mdp, name) for mdp in each]) for name in FIELDS))
 
-    def adopt(self, *arrays: np.ndarray, **layout: Any) -> FiniteMDP:
+    def adopt(self, *arrays: np.ndarray, **names: Any) -> FiniteMDP:
         """The MDP of successors, probabilities and rewards."""
-        return adopted(*arrays, np.float64(self.discount), **layout)
+        return adopted(*arrays, np.float64(self.discount), **names)
 
     def check(self, size: int, states: int, entries: int, **shares: float) -> None:
         """Sizes and probabilities, before anything is allocated: ``entries`` per state."""

@@ -17,13 +17,13 @@ from momentum_rl.plumbing.files import file_to_write, writing, written_aside
 from momentum_rl.plumbing.sizes import require
 
 _BLOCK = 1 << 22  # bytes read at a time
-OPTIONAL = ("offsets", "choices", "available", "state_names", "action_names")
+NAMES = ("state_names", "action_names")
 
 
 @door
 def save_mdp(mdp: FiniteMDP, path: str | os.PathLike[str]) -> None:
-    """Write the four fields to ``path``, and those of the ragged layout and the names if any."""
-    more = {name: getattr(mdp, name) for name in OPTIONAL if getattr(mdp, name, None) is not None}
+    """Write the four fields to ``path``, and the names if any."""
+    more = {name: getattr(mdp, name) for name in NAMES if getattr(mdp, name) is not None}
     write_arrays(path, {name: getattr(mdp, name) for name in FIELDS} | more)
 
 
@@ -33,14 +33,14 @@ def load_mdp(
 ) -> FiniteMDP:
     """Read and validate what :func:`save_mdp` wrote, or any ``.npz`` with the four fields.
 
-    It may have the others of the constructor as well: offsets and choices, or a mask, and names.
+    It may have the names of states and actions as well.
 
     Args:
       path: the file.
       discount: γ in place of the file's.
       minimise: whether its rewards are costs.
     """
-    arrays = read_arrays(path, FIELDS, OPTIONAL)
+    arrays = read_arrays(path, FIELDS, NAMES)
     stored = arrays.pop("discount")
     gamma = stored if discount is None else np.full(np.shape(stored), float(discount))
     rewards = -floats("rewards", arrays.pop("rewards")) if minimise else arrays.pop("rewards")

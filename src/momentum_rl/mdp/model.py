@@ -5,21 +5,12 @@
     rewards        [S, A]     float64: r(s, a); −inf where state s does not have action a
     discount       []         float64: γ in [0, 1)
 
-A leading axis M on all four makes it M MDPs of one shape. That is the *dense* layout. Where states
-have very different numbers of actions, the *ragged* one has a row for each of the L pairs (s, a):
-
-    successors, probabilities  [L, B];  rewards [L]
-    offsets  [S + 1]  int64: the pairs of state s are rows offsets[s]..offsets[s + 1]
-    choices  [L]      int32: the number of each pair's action, rising within a state
-
-Whatever has a number per pair (q, a distribution) has the shape of the rewards, in either layout; a
-policy [S] has the numbers of actions. Leaves are NumPy arrays: float64 survives there whatever
-JAX's default precision is, and the compiled engines take them without a copy.
+A leading axis M on all four makes it M MDPs of one shape. Leaves are NumPy arrays: float64 survives
+there whatever JAX's default precision is, and the compiled engines take them without a copy.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -27,15 +18,8 @@ from typing import Any
 import numpy as np
 
 from momentum_rl.errors import UserError, door
-from momentum_rl.mdp.arrays import aligned, frozen
-from momentum_rl.mdp.checks import (
-    FIELDS,
-    LAYOUT,
-    check_discount,
-    checked_names,
-    floats,
-    validated,
-)
+from momentum_rl.mdp.arrays import frozen
+from momentum_rl.mdp.checks import FIELDS, check_discount, checked_names, floats, validated
 from momentum_rl.mdp.tables import (
     Axes,
     Rows,
@@ -45,10 +29,8 @@ from momentum_rl.mdp.tables import (
     of_pairs,
     of_toy_text,
 )
-from momentum_rl.plumbing.sizes import require
 
-_DTYPES = (np.int32, np.float64, np.float64, np.float64, np.int64, np.int32)
-_NAMED = (*FIELDS, *LAYOUT)
+_DTYPES = (np.int32, np.float64, np.float64, np.float64)
 
 
 @dataclass(frozen=True, eq=False, init=False, repr=False)
@@ -56,13 +38,11 @@ class FiniteMDP:
     """A finite discounted MDP, or a batch of them; see the module's text for the fields.
 
     Args:
-      successors: [S, A, B], or [L, B] with ``offsets``.
+      successors: [S, A, B].
       probabilities: of the same shape.
-      rewards: [S, A] (or [L]); also [S], [S, A, S'] or [S, A, B]: r(s), r(s, a, s').
+      rewards: [S, A]; also [S], [S, A, S'] or [S, A, B]: r(s), r(s, a, s'). −inf where a state does
+        not have an action.
       discount: γ.
-      available: a mask [S, A] of the actions that states have; −inf in ``rewards`` says the same.
-      offsets: [S + 1], of the ragged layout.
-      choices: [L], the actions' numbers in the ragged layout (default: 0, 1, … in every state).
       minimise: whether the rewards are costs. They are kept with the sign turned, so that a value
         is minus a cost.
       state_names: S texts.
@@ -81,8 +61,6 @@ class FiniteMDP:
     probabilities: np.ndarray
     rewards: np.ndarray
     discount: np.ndarray
-    offsets: np.ndarray | None
-    choices: np.ndarray | None
     state_names: np.ndarray | None
     action_names: np.ndarray | None
     missed: float  # how far from 1 a row was before it was normalised
@@ -95,24 +73,15 @@ class FiniteMDP:
         rewards: Any,
         discount: Any,
         *,
-        available: Any = None,
-        offsets: Any = None,
-        choices: Any = None,
         minimise: bool = False,
         state_names: Any = None,
         action_names: Any = None,
     ) -> None:
         if minimise:  # what costs +inf cannot be done
             rewards = -floats("rewards", rewards)
-        arrays = successors, probabilities, rewards, discount
-        fields: Any = validated(*arrays, available=available, offsets=offsets, choices=choices)
-        _set(self, *(frozen(array, dtype, copy=True) for array, dtype in zip(fields, _DTYPES)))
-        _name(self, fields.missed, state_names, action_names)
-
-    @property
-    def ragged(self) -> bool:
-        """Whether the layout is the ragged one."""
-        return self.offsets is not None
+        fields: Any = validated(successors, probabilities, rewards, discount)
+        arrays = (frozen(array, dtype, copy=True) for array, dtype in zip(fields, _DTYPES))
+        _set(self, *arrays, names=(state_names, action_names), missed=fields.missed)
 
     @property
     def batch(self) -> int | None:
@@ -122,18 +91,16 @@ class FiniteMDP:
     @property
     def states(self) -> int:
         """S."""
-        return int(self.rewards.shape[-2] if self.offsets is None else len(self.offsets) - 1)
+        return int(self.rewards.shape[-2])
 
     @property
     def actions(self) -> int:
-        """A: one more than the highest number of an action."""
-        if self.choices is not None:
-            return int(self.choices.max()) + 1
+        """A."""
         return int(self.rewards.shape[-1])
 
     @property
     def pairs(self) -> int:
-        """How many pairs (s, a) there are."""
+        """How many pairs (s, a) there are: of actions that states have."""
         return int(np.isfinite(self.rewards).sum())
 
     @property
@@ -161,7 +128,7 @@ class FiniteMDP:
         """The batch of this one MDP, for functions that take batches."""
         if self.batch is not None:
             return self
-        return unchecked(*(leaf[None] for leaf in leaves(self.padded())), missed=self.missed)
+        return unchecked(*(leaf[None] for leaf in leaves(self)), missed=self.missed)
 
     def __repr__(self) -> str:
         many = "" if self.batch is None else f"{self.batch} × "
@@ -175,60 +142,12 @@ class FiniteMDP:
 
     def require_all_actions(self) -> None:
         """Raises unless every state has every action, as bounds over all (s, a) assume."""
-        if self.ragged or np.isneginf(self.rewards).any():
+        if np.isneginf(self.rewards).any():
             raise UserError("mdps: states without some of the actions, expected all of them")
 
-    def padded(self) -> FiniteMDP:
-        """The dense layout, [S, A, B] with rewards of −inf at pairs that are not there."""
-        if self.offsets is None:
-            return self
-        shape = (self.states, self.actions, self.branching)
-        cells = math.prod(shape[:2])
-        require(f"a table of {cells:,} pairs (s, a)", memory=cells * (12 * self.branching + 8))
-        stay = np.arange(self.states)[:, None, None], np.arange(self.branching) == 0, -np.inf
-        arrays = [aligned(shape[: entries.ndim + 1], entries.dtype) for entries in leaves(self)[:3]]
-        for array, entries, missing in zip(arrays, leaves(self), stay):
-            array[...] = missing
-            array[self.owners(), self.choices] = entries
-        fields = *(frozen(array, array.dtype) for array in arrays), self.discount
-        return unchecked(*fields, names=(self.state_names, self.action_names), missed=self.missed)
-
-    def owners(self) -> np.ndarray:
-        """The state of every pair of the ragged layout, [L]."""
-        assert self.offsets is not None
-        return np.repeat(np.arange(self.states), np.diff(self.offsets))
-
-    def table(self, x: np.ndarray, missing: float = -np.inf) -> np.ndarray:
-        """A table [S, A] of what has a number per pair; ``missing`` where there is none."""
-        if self.offsets is None:
-            return np.where(np.isneginf(self.rewards), missing, x)
-        result = np.full((self.states, self.actions), missing)
-        result[self.owners(), self.choices] = x
-        return result
-
-    def index(self, policy: np.ndarray) -> np.ndarray:
-        """Where a policy [S] (or [N, S]) points: the actions; in the ragged layout the rows."""
-        if self.offsets is None or self.choices is None:
-            return policy
-        keys = self.owners() * self.actions + self.choices
-        wanted = np.arange(self.states) * self.actions + policy
-        return np.minimum(np.searchsorted(keys, wanted), len(keys) - 1)
-
     def chosen(self, x: np.ndarray, policy: np.ndarray) -> np.ndarray:
-        """x(s, π(s)): of [S, A, …] or [L, …] to [S, …]."""
-        index = self.index(policy)
-        return x[index] if self.ragged else x[np.arange(self.states), index]
-
-    def best(self, q: np.ndarray) -> np.ndarray:
-        """max_a q(s, a), [S]."""
-        return q.max(-1) if self.offsets is None else np.maximum.reduceat(q, self.offsets[:-1])
-
-    def greedy(self, q: np.ndarray) -> np.ndarray:
-        """argmax_a q(s, a), [S]: the first of equal actions."""
-        if self.offsets is None or self.choices is None:
-            return q.argmax(-1)
-        rows = np.flatnonzero(q == self.best(q)[self.owners()])
-        return self.choices[rows[np.searchsorted(rows, self.offsets[:-1])]]
+        """x(s, π(s)): of [S, A, …] to [S, …]."""
+        return x[np.arange(self.states), policy]
 
     @classmethod
     @door
@@ -240,7 +159,7 @@ class FiniteMDP:
         Rewards may also be [S] or [S, A, S']. ``axes="AS"`` takes a kernel P[a, s, s'] instead,
         [A, S, S] (or [M, A, S, S]). Where A = S a kernel does not show which it is: it is taken as
         P[s, a, s'], with a warning unless ``axes="SA"`` says so. Rewards begin with S in any case.
-        ``more`` are the constructor's other arguments: a mask, costs, names.
+        ``more`` are the constructor's other arguments: costs, names.
 
         >>> import numpy as np
         >>> kernel = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
@@ -256,8 +175,7 @@ class FiniteMDP:
     ) -> FiniteMDP:
         """From a matrix [S, S] per action, sparse or dense, and rewards [S], [S, A] or R[a][s, s'].
 
-        Where a mask ``available`` or a reward of −inf says that a state does not have an action,
-        the matrix's row may be empty.
+        Where a reward of −inf says that a state does not have an action, the row may be empty.
         """
         return cls(**of_matrices(kernels, rewards), discount=discount, **more)
 
@@ -269,7 +187,7 @@ class FiniteMDP:
         """From L pairs (s, a): QuantEcon's ``DiscreteDP(R, Q, beta, s_indices, a_indices)``.
 
         ``states`` and ``actions`` are integers [L], ``kernel`` is [L, S], sparse or dense, and
-        ``rewards`` [L]. The layout is the ragged one.
+        ``rewards`` [L]. Actions that are in no pair of a state are ones that it does not have.
 
         >>> import numpy as np
         >>> kernel = np.array([[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]])
@@ -321,7 +239,7 @@ class FiniteMDP:
         return adopted(*arrays, np.float64(discount), **names)
 
     def dense(self) -> np.ndarray:
-        """P[s, a, s'], of shape [S, A, S] (or [M, S, A, S]; [L, S] in the ragged layout)."""
+        """P[s, a, s'], of shape [S, A, S] (or [M, S, A, S])."""
         rows = self.successors.reshape(-1, self.branching)
         flat = (np.arange(len(rows), dtype=np.int64)[:, None] * self.states + rows).ravel()
         weights = self.probabilities.ravel()
@@ -329,37 +247,34 @@ class FiniteMDP:
         return kernel.reshape(*self.rewards.shape, self.states)
 
 
-def adopted(
-    *arrays: Any, state_names: Any = None, action_names: Any = None, **layout: Any
-) -> FiniteMDP:
+def adopted(*arrays: Any, state_names: Any = None, action_names: Any = None) -> FiniteMDP:
     """A validated MDP that takes over the arrays, of our own, of the constructor's first four."""
-    fields: Any = validated(*arrays, **layout)
-    del arrays, layout
+    fields: Any = validated(*arrays)
+    del arrays
     arrays = tuple(frozen(array, dtype) for array, dtype in zip(fields, _DTYPES))
     return unchecked(*arrays, names=(state_names, action_names), missed=fields.missed)
 
 
 def leaves(mdp: FiniteMDP) -> tuple[Any, ...]:
-    """The arrays: four, or six in the ragged layout."""
-    return tuple(getattr(mdp, name) for name in (_NAMED if mdp.ragged else FIELDS))
+    """The four arrays."""
+    return tuple(getattr(mdp, name) for name in FIELDS)
 
 
 def unchecked(*fields: Any, names: Any = (None, None), missed: float = 0.0) -> FiniteMDP:
     """Without validation or copies: for leaves that are tracers or come from a valid MDP."""
     mdp = object.__new__(FiniteMDP)
-    _set(mdp, *fields)
-    _name(mdp, missed, *names)
+    _set(mdp, *fields, names=names, missed=missed)
     return mdp
 
 
-def _set(mdp: FiniteMDP, *fields: Any) -> None:
-    for name, array in zip(_NAMED, (*fields, None, None)):
-        object.__setattr__(mdp, name, array)
-
-
-def _name(mdp: FiniteMDP, missed: float, states: Any, actions: Any) -> None:
-    object.__setattr__(mdp, "missed", missed)
-    for name, values, count in (("state_names", states, "states"), ("action_names", actions, "")):
-        if values is not None:
-            values = checked_names(name, values, getattr(mdp, count or "actions"))
-        object.__setattr__(mdp, name, values)
+def _set(mdp: FiniteMDP, *fields: Any, names: Any, missed: float) -> None:
+    states, actions = names
+    values = dict(zip(FIELDS, fields)) | {"missed": missed}
+    for name, value in values.items():
+        object.__setattr__(mdp, name, value)
+    for name, texts, count in (
+        ("state_names", states, "states"),
+        ("action_names", actions, "actions"),
+    ):
+        checked = None if texts is None else checked_names(name, texts, getattr(mdp, count))
+        object.__setattr__(mdp, name, checked)

@@ -39,9 +39,6 @@ class DeviceMDP(NamedTuple):
     available: Array | None = None
     """[N, A], or None where every state has every action: compiled code for those does not know of
     masks."""
-    owners: Array | None = None
-    """The state of each pair, where there is a row per pair: [L, B] and [L] above. Only `pairwise`
-    gives that, and only `best`, `greedy_index` and `chosen` tell it apart."""
     missed: Array | float = 0.0
     """How far from 1 a row of a single MDP was before it was normalised."""
 
@@ -49,13 +46,13 @@ class DeviceMDP(NamedTuple):
 def on_device(mdp: FiniteMDP, copies: int = 1) -> DeviceMDP:
     """Put an MDP, or ``copies`` times the MDPs of a batch, on the device.
 
-    Copy c of MDP m is member ``m * copies + c``. A single MDP is not copied on a CPU. A ragged one
-    is padded: the schemes' tables are [N, A], whatever the layout.
+    Copy c of MDP m is member ``m * copies + c``. A single MDP is not copied on a CPU.
     """
-    mdp = mdp.padded()
     absent = np.isneginf(mdp.rewards)
     if mdp.batch is None and copies == 1:
-        return _single(mdp, ~absent if absent.any() else None)
+        fields = (mdp.successors, mdp.probabilities, mdp.rewards, mdp.discount.reshape(1, 1))
+        available = ~absent if absent.any() else None
+        return DeviceMDP(*jax.device_put((*fields, available, mdp.missed)))
     one = mdp.as_batch()
     one_absent = absent.reshape(one.rewards.shape)
     members = one.rewards.shape[0] * copies
@@ -77,36 +74,6 @@ def on_device(mdp: FiniteMDP, copies: int = 1) -> DeviceMDP:
             )
         )
     )
-
-
-def pairwise(mdp: FiniteMDP) -> DeviceMDP:
-    """Put one MDP on the device in the layout it has."""
-    if not mdp.ragged:
-        return on_device(mdp)
-    return _single(mdp, owners=mdp.owners())
-
-
-def _single(
-    mdp: FiniteMDP, available: np.ndarray | None = None, owners: np.ndarray | None = None
-) -> DeviceMDP:
-    fields = (mdp.successors, mdp.probabilities, mdp.rewards, mdp.discount.reshape(1, 1))
-    return DeviceMDP(*jax.device_put((*fields, available, owners, mdp.missed)))
-
-
-def best(mdp: DeviceMDP, q: Array, states: int) -> Array:
-    """max_a q(s, a), [S]."""
-    if mdp.owners is None:
-        return jnp.max(q, -1)
-    return jax.ops.segment_max(q, mdp.owners, states, indices_are_sorted=True)
-
-
-def greedy_index(mdp: DeviceMDP, q: Array, states: int) -> Array:
-    """What `chosen` takes for argmax_a q(s, a): the action, or the row of a ragged MDP."""
-    if mdp.owners is None:
-        return jnp.argmax(q, -1)
-    rows = jnp.arange(q.shape[0])
-    top = jnp.where(q == best(mdp, q, states)[mdp.owners], rows, q.shape[0])
-    return jax.ops.segment_min(top, mdp.owners, states, indices_are_sorted=True)
 
 
 def reward_size(mdp: DeviceMDP) -> Array:
@@ -158,11 +125,6 @@ def masked(mdp: DeviceMDP, tables: dict[str, Array]) -> dict[str, Array]:
     if any(x.shape[-2:] != mdp.available.shape for x in tables.values()):
         raise UserError("scheme: values that are no numbers, expected every action in every state")
     return {name: jnp.where(mdp.available, x, -jnp.inf) for name, x in tables.items()}
-
-
-def chosen(mdp: DeviceMDP, table: Array, index: Array) -> Array:
-    """table(s, π(s)) with π as `greedy_index` gives it."""
-    return select(table, index) if mdp.owners is None else table[index]
 
 
 def select(table: Array, policy: Array) -> Array:

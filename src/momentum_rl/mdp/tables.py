@@ -76,12 +76,8 @@ def of_matrices(kernels: Sequence[Any], rewards: Any) -> Arrays:
         rewards = np.stack([expectation(_slots(k)[1], _slots(r)[1]) for k, r in each], 1)
     elif rewards.ndim == 2 and not np.array_equal(rewards, rewards.T):
         warn_of_axes("rewards", states, len(rows), "R[s, a]; R[a][s, s'] has a matrix for each a")
-    padded = [_slots(kernel) for kernel in rows]
-    branching = max(p.shape[1] for _, p in padded)
-    successors = np.zeros((states, len(rows), branching), np.int32)
-    probabilities = np.zeros((states, len(rows), branching))
-    for a, (s, p) in enumerate(padded):
-        successors[:, a, : s.shape[1]], probabilities[:, a, : p.shape[1]] = s, p
+    stacked = _slots(sparse.vstack(rows).tocsr())
+    successors, probabilities = (x.reshape(len(rows), states, -1).swapaxes(0, 1) for x in stacked)
     return {"successors": successors, "probabilities": probabilities, "rewards": rewards}
 
 
@@ -140,16 +136,29 @@ def of_pairs(states: Any, actions: Any, kernel: Any, rewards: Any) -> Arrays:
         raise UserError(
             f"kernel: shape {matrix.shape}, expected ({len(s)}, S) with S above {s.max()}"
         )
-    kept = np.flatnonzero(~np.isneginf(r))
-    order = kept[np.lexsort((a[kept], s[kept]))]
-    successors, probabilities = _slots(matrix[order].tocsr())
-    return {
-        "successors": successors,
-        "probabilities": probabilities,
-        "rewards": r[order],
-        "offsets": np.searchsorted(s[order], np.arange(matrix.shape[1] + 1)),
-        "choices": a[order],
-    }
+    return _of_rows(matrix.shape[1], s, a, *_slots(matrix), r)
+
+
+def _of_rows(
+    states: int,
+    s: np.ndarray,
+    a: np.ndarray,
+    successors: np.ndarray,
+    probabilities: np.ndarray,
+    rewards: np.ndarray,
+) -> Arrays:
+    """Tables from L rows, each of a pair (s, a); the pairs without a row are not there."""
+    s, actions = s.astype(np.int64), int(a.max()) + 1
+    shape = (states, actions, successors.shape[1])
+    cells = states * actions
+    require(f"a table of {cells:,} pairs (s, a)", memory=cells * (12 * shape[2] + 8))
+    twice = np.bincount(s * actions + a) > 1
+    if twice.any():
+        state, action = divmod(int(np.argmax(twice)), actions)
+        raise UserError(f"pairs: state {state}, action {action} more than once, expected it once")
+    to, p, r = np.zeros(shape, np.int32), np.zeros(shape), np.full(shape[:2], -np.inf)
+    to[s, a], p[s, a], r[s, a] = successors, probabilities, rewards
+    return {"successors": to, "probabilities": p, "rewards": r}
 
 
 def of_toy_text(environment: Any, axes: Axes | None) -> Arrays:
@@ -167,43 +176,31 @@ def of_toy_text(environment: Any, axes: Axes | None) -> Arrays:
         for s in range(states)
         if all(n == s and r == 0 for row in numbered[s].values() for _, n, r, _ in row)
     }
+    pairs = [(s, a) for s in range(states) for a in numbered[s]]
     rows: list[dict[int, float]] = []
     rewards: list[float] = []
-    for s in range(states):
-        for listed in numbered[s].values():
-            row: dict[int, float] = {}
-            for p, successor, _, terminated in listed:
-                end = terminated and successor not in at_rest
-                successor = states if end else int(successor)
-                row[successor] = row.get(successor, 0.0) + float(p)
-            rows.append(row)
-            earned = np.array([(p, r) for p, _, r, _ in listed], float).reshape(-1, 2)
-            rewards.append(float(expectation(*earned.T)))
-    chosen = [list(actions) for actions in numbered]
-    if any(states in row for row in rows):
-        # Where episodes end; it has the actions of the others if these all have the same.
-        same = all(actions == chosen[0] for actions in chosen)
-        chosen.append(chosen[0] if same else [0])
-        rows += [{states: 1.0}] * len(chosen[-1])
-        rewards += [0.0] * len(chosen[-1])
+    for s, a in pairs:
+        row: dict[int, float] = {}
+        for p, successor, _, terminated in numbered[s][a]:
+            end = terminated and successor not in at_rest
+            successor = states if end else int(successor)
+            row[successor] = row.get(successor, 0.0) + float(p)
+        rows.append(row)
+        earned = np.array([(p, r) for p, _, r, _ in numbered[s][a]], float).reshape(-1, 2)
+        rewards.append(float(expectation(*earned.T)))
+    if any(states in row for row in rows):  # where episodes end, whatever one does there
+        every = sorted({a for _, a in pairs})
+        pairs += [(states, a) for a in every]
+        rows += [{states: 1.0}] * len(every)
+        rewards += [0.0] * len(every)
         states += 1
-    counts = [len(row) for row in rows]
     successors, probabilities = slots(
-        np.concatenate([[0], np.cumsum(counts)]),
+        np.cumsum([0, *map(len, rows)]),
         np.array([s for row in rows for s in row]),
         np.array([p for row in rows for p in row.values()]),
     )
-    arrays = {"successors": successors, "probabilities": probabilities}
-    actions = len(chosen[0])
-    if all(numbers == list(range(actions)) for numbers in chosen):
-        shape = (states, actions, successors.shape[1])
-        dense = {name: array.reshape(shape) for name, array in arrays.items()}
-        return dense | {"rewards": np.array(rewards).reshape(shape[:2])}
-    return arrays | {
-        "rewards": np.array(rewards),
-        "offsets": np.cumsum([0, *map(len, chosen)]),
-        "choices": np.concatenate(chosen),
-    }
+    s, a = np.array(pairs).T
+    return _of_rows(states, s, a, successors, probabilities, np.array(rewards))
 
 
 def _table_of(environment: Any) -> Mapping[int, Any]:

@@ -262,7 +262,6 @@ class Sampler(NamedTuple):
 
 def sampler(mdps: FiniteMDP, keys: Array, copies: int = 1) -> Sampler:
     """An MDP or the MDPs of a batch, each ``copies`` times, with a key per copy (`member_keys`)."""
-    mdps = mdps.padded()
     device = on_device(mdps, copies)
     limits = thresholds(mdps).reshape(mdps.batch or 1, -1)
     limits = np.repeat(limits, copies, 0) if copies > 1 else limits

@@ -109,7 +109,7 @@ def solve(
             worst = done + int(sweeps_needed(run.bound, tolerance, float(mdp.discount)))
             needed = worst if needed is None else min(needed, worst)
     return Solution(
-        q=run.q[mdp.owners(), mdp.choices] if mdp.ragged else run.q,
+        q=run.q,
         policy=run.policy,
         bound=run.bound,
         iterations=done,

@@ -13,24 +13,16 @@ import numpy as np
 from jax import Array
 
 from momentum_rl.core.soft import Real, soft_maximum
-from momentum_rl.mdp.operators import (
-    DeviceMDP,
-    best,
-    chosen,
-    expected,
-    greedy_index,
-    reward_size,
-    table_jit,
-)
+from momentum_rl.mdp.operators import DeviceMDP, expected, reward_size, select, table_jit
 from momentum_rl.mdp.solve.certificates import Aim, Bracket, bracket, rounding
 
 
 def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real | None = None) -> Bracket:
-    """The bracket of q* from any v [S] and its backup r + γ P v [S, A] (or [L]); or of q^τ_*.
+    """The bracket of q* from any v [S] and its backup r + γ P v [S, A]; or of q^τ_*.
 
     The A terms exp(·) ≤ 1 of a soft maximum and their sum are off by (A + 8) 2⁻⁵² relatively.
     """
-    d = _values(mdp, backed_up, v.shape[0], tau) - v
+    d = _values(backed_up, tau) - v
     size, discount, unit = reward_size(mdp), mdp.discount[0, 0], rounding(mdp)
     if tau is None:
         return bracket(v, d, size, discount, unit, jnp)
@@ -40,14 +32,13 @@ def optimal_bracket(mdp: DeviceMDP, v: Array, backed_up: Array, tau: Real | None
     return near._replace(bound=near.bound + more, floor=near.floor + more)
 
 
-def _values(mdp: DeviceMDP, q: Array, states: int, tau: Real | None) -> Array:
-    return best(mdp, q, states) if tau is None else soft_maximum(q, tau)
+def _values(q: Array, tau: Real | None) -> Array:
+    return jnp.max(q, -1) if tau is None else soft_maximum(q, tau)
 
 
 def backup(mdp: DeviceMDP, v: Array) -> Array:
-    """The backup of every action, r + γ P v, [S, A] (or [L])."""
-    discount = mdp.discount if mdp.owners is None else mdp.discount[0, 0]
-    return mdp.rewards + discount * expected(mdp.successors, mdp.probabilities, v)
+    """The backup of every action, r + γ P v, [S, A]."""
+    return mdp.rewards + mdp.discount * expected(mdp.successors, mdp.probabilities, v)
 
 
 @partial(table_jit, static_argnames="partial_sweeps")
@@ -63,7 +54,7 @@ def improvements(
 
     With a τ there are none of these, for the greedy policy is not that of q^τ_*.
     From v [S], until the goal or for ``most`` improvements. The last v and what it proves: q, its
-    greedy policy as an index, the bound and its floor; and how many improvements were made.
+    greedy policy, the bound and its floor; and how many improvements were made.
     """
 
     def carried(v: Array, q: Array, n: Real) -> Any:
@@ -76,19 +67,19 @@ def improvements(
 
     def improve(carry: Any) -> Any:
         v, q, _, n = carry
-        policy = greedy_index(mdp, q, v.shape[0])
+        policy = jnp.argmax(q, -1)
         rewards, successors, probabilities = (
-            chosen(mdp, x, policy) for x in (mdp.rewards, mdp.successors, mdp.probabilities)
+            select(x, policy) for x in (mdp.rewards, mdp.successors, mdp.probabilities)
         )
 
         def evaluate(_: int, v: Array) -> Array:
             step = expected(successors[:, None], probabilities[:, None], v)[:, 0]
             return rewards + mdp.discount[:, 0] * step
 
-        v = jax.lax.fori_loop(0, partial_sweeps, evaluate, _values(mdp, q, v.shape[0], tau))
+        v = jax.lax.fori_loop(0, partial_sweeps, evaluate, _values(q, tau))
         return carried(v, backup(mdp, v), n + 1)
 
     v, q, _, n = jax.lax.while_loop(unfinished, improve, carried(v, backup(mdp, v), 0))
     shift, bound, floor = optimal_bracket(mdp, v, q, tau)
     q = q + shift
-    return v, q, greedy_index(mdp, q, v.shape[0]), bound, floor, n
+    return v, q, jnp.argmax(q, -1), bound, floor, n

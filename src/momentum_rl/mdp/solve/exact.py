@@ -19,7 +19,7 @@ from momentum_rl.mdp.checks import check_shape, floats, numbers, require_single
 from momentum_rl.mdp.model import FiniteMDP, unchecked
 from momentum_rl.mdp.solve.certificates import Aim, aim, bracket, require, rounding
 from momentum_rl.mdp.solve.linear import solver
-from momentum_rl.mdp.solve.methods import DIRECT, Method, actions_of, optimal
+from momentum_rl.mdp.solve.methods import DIRECT, Method, optimal
 
 _SYSTEMS = 1 << 17  # entries of the linear systems that are solved in one call
 _PATIENCE = 1_000_000  # sweeps of an occupancy: γ = 0.9999 takes at most 400,000
@@ -30,8 +30,8 @@ class Optimum(NamedTuple):
     """q*, with a certificate."""
 
     q: np.ndarray
-    """[S, A] (or [M, S, A]; [L] in the ragged layout), within ``bound`` of q* in the sup norm; −inf
-    where a state does not have an action."""
+    """[S, A] (or [M, S, A]), within ``bound`` of q* in the sup norm; −inf where a state does not
+    have an action."""
     policy: np.ndarray
     """[S] (or [M, S]), greedy with respect to ``q``."""
     bound: np.ndarray
@@ -66,7 +66,7 @@ def optimum(mdp: FiniteMDP, *, tolerance: float | None = None, method: Method = 
     bound = np.asarray(best.state.bound)
     return Optimum(
         q=np.asarray(best.state.q),
-        policy=actions_of(mdp, np.asarray(best.state.index)).astype(np.int32),
+        policy=np.asarray(best.state.policy).astype(np.int32),
         bound=bound,
         converged=bound <= wanted.promise(best.state.floor),
         method=best.method,
@@ -157,9 +157,8 @@ def _resolvents(
             z[i] = backed_up + shift
         return z, bound, floor
     kernel, identity = mdp.discount * mdp.dense(), np.eye(mdp.states)
-    rows, place = kernel.reshape(-1, mdp.states), mdp.index(policies)
-    if not mdp.ragged:  # an action is a row of its state's
-        place = np.arange(mdp.states) * mdp.actions + place.astype(np.int64)
+    rows = kernel.reshape(-1, mdp.states)
+    place = np.arange(mdp.states) * mdp.actions + policies.astype(np.int64)
     step = max(1, _SYSTEMS // mdp.states**2)
     for begin in range(0, len(policies), step):
         some = slice(begin, begin + step)
@@ -195,34 +194,26 @@ def checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.nd
     bad = (policies < 0) | (policies >= mdp.actions)
     among = f"an action in 0..{mdp.actions - 1}"
     if not bad.any() and mdp.pairs < mdp.states * mdp.actions:
-        bad, among = ~_has(mdp, policies), "an action that it has"
+        absent = np.isneginf(mdp.rewards[np.arange(mdp.states), policies])
+        bad, among = absent, "an action that it has"
     if bad.any():
         state = int(np.argwhere(bad)[0][-1])
         raise UserError(f"policies: state {state}: {policies[bad][0]}, expected {among}")
     return policies
 
 
-def _has(mdp: FiniteMDP, policies: np.ndarray) -> np.ndarray:
-    """Which states have the actions of policies [S] or [N, S]."""
-    index = mdp.index(policies)
-    if mdp.offsets is None:
-        return ~np.isneginf(mdp.rewards[np.arange(mdp.states), index])
-    assert mdp.choices is not None
-    return (mdp.owners()[index] == np.arange(mdp.states)) & (mdp.choices[index] == policies)
-
-
 @door
 def occupancy(
     mdp: FiniteMDP, policy: Any, mu: Any, *, tolerance: float | None = None
 ) -> np.ndarray:
-    """d_{π,μ} = (1 − γ) μ (I − γ P_π)⁻¹, [S, A] (or [L]), for μ of that shape and a policy [S].
+    """d_{π,μ} = (1 − γ) μ (I − γ P_π)⁻¹, [S, A], for μ of that shape and a policy [S].
 
     Σ |error| is at most ``tolerance``, or `ToleranceMissed` is raised; by default as little as
     float64 can prove, and 1e-12 is little enough.
     """
     wanted = aim(tolerance, 1e-12)
     policy, mu = checked_policies(mdp, policy, 1), _checked_distribution(mdp, mu)
-    discount, index = float(mdp.discount), mdp.index(policy)
+    discount = float(mdp.discount)
     # Mass enters a state through any action and leaves through π's: x = γ μ P + γ x P_π.
     entering = discount * _pushed(mdp, mu, mdp.successors, mdp.probabilities)
     following = mdp.chosen(mdp.successors, policy), mdp.chosen(mdp.probabilities, policy)
@@ -243,7 +234,7 @@ def occupancy(
                 break
         x = swept
     result = mu.copy()
-    result[index if mdp.ragged else (np.arange(mdp.states), index)] += arrived
+    result[np.arange(mdp.states), policy] += arrived
     result *= 1 - discount
     require(proven <= wanted.promise(floor, np), wanted, proven, floor, result)
     return result

@@ -49,7 +49,7 @@ def finite_horizon(
     policy = np.empty((horizon, mdp.states), np.int32)
     for t in reversed(range(horizon)):
         q = mdp.rewards + gamma * (mdp.probabilities * v[t + 1][mdp.successors]).sum(-1)
-        v[t], policy[t] = mdp.best(q), mdp.greedy(q)
+        v[t], policy[t] = q.max(-1), q.argmax(-1)
     return HorizonSolution(v, policy)
 
 
@@ -83,7 +83,7 @@ def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
     absorbing = _absorbing(mdp)
     if not absorbing.any():
         raise UserError("mdp: no absorbing state of reward 0, expected one for a discount of 1")
-    elsewhere = mdp.table(mdp.rewards)[~absorbing]
+    elsewhere = mdp.rewards[~absorbing]
     cost = -float(elsewhere.max(initial=-np.inf))
     if not cost > 0:
         raise UserError("rewards: one of at least 0 outside the absorbing states, expected costs")
@@ -94,12 +94,12 @@ def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
     for _ in range(10_000):
         v[where] = _solved(mdp, policy, where, mdp.chosen(mdp.rewards, policy))
         q = _total_backup(mdp, v)
-        gain = mdp.best(q)[where] - v[where]
+        gain = q.max(-1)[where] - v[where]
         better = np.zeros(mdp.states, bool)
         better[where] = gain > 1e-12 * (1 + np.abs(v[where]).max(initial=0.0))
         if not better.any():
             break
-        policy = np.where(better, mdp.greedy(q), policy)
+        policy = np.where(better, q.argmax(-1), policy)
     steps = np.where(proper, 0.0, np.inf)
     steps[where] = _solved(mdp, policy, where, np.ones(mdp.states))
     largest, longest = float(np.abs(v[where]).max(initial=0.0)), float(steps[where].max(initial=0))
@@ -115,10 +115,9 @@ def total_reward(mdp: FiniteMDP, *, tolerance: float = 1e-6) -> TotalReward:
 
 def _absorbing(mdp: FiniteMDP) -> np.ndarray:
     """States that all their actions stay in, for nothing, [S]."""
-    owners = mdp.owners() if mdp.ragged else np.arange(mdp.states)[:, None]
-    at_home = (mdp.successors == owners[..., None]) | (mdp.probabilities == 0)
+    at_home = (mdp.successors == np.arange(mdp.states)[:, None, None]) | (mdp.probabilities == 0)
     stays = at_home.all(-1) & ((mdp.rewards == 0) | np.isneginf(mdp.rewards))
-    return mdp.best(-stays.astype(float)) == -1.0
+    return stays.all(-1)
 
 
 def _proper_policy(mdp: FiniteMDP, absorbing: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -134,13 +133,13 @@ def _proper_policy(mdp: FiniteMDP, absorbing: np.ndarray) -> tuple[np.ndarray, n
         reached, policy = absorbing.copy(), np.zeros(mdp.states, np.int64)
         while True:
             nearer = np.where(safe, (mdp.probabilities * reached[mdp.successors]).sum(-1), 0.0)
-            new = (mdp.best(nearer) > 0) & ~reached
+            new = (nearer.max(-1) > 0) & ~reached
             if not new.any():
                 break
-            policy = np.where(new, mdp.greedy(nearer), policy)
+            policy = np.where(new, nearer.argmax(-1), policy)
             reached |= new
         if (reached == inside).all():
-            unreached = mdp.greedy(np.where(absent, -np.inf, 0.0))
+            unreached = np.where(absent, -np.inf, 0.0).argmax(-1)
             return np.where(reached & ~absorbing, policy, unreached), reached
         inside = reached
 

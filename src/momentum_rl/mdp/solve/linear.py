@@ -210,7 +210,7 @@ def distances(mdp: FiniteMDP, goals: np.ndarray) -> np.ndarray:
     from scipy.sparse.csgraph import breadth_first_order
 
     states = mdp.states
-    owners = mdp.owners() if mdp.ragged else np.repeat(np.arange(states), mdp.rewards.shape[1])
+    owners = np.repeat(np.arange(states), mdp.actions)
     successors = mdp.successors.reshape(-1, mdp.branching)
     elsewhere = successors != owners[:, None]
     likely = np.where(elsewhere, mdp.probabilities.reshape(successors.shape), -1.0).argmax(1)

@@ -41,9 +41,9 @@ class State(NamedTuple):
     v: Any
     """The values, [S]."""
     q: Any
-    """What v proves about q*, in the shape of the rewards."""
-    index: Any
-    """Its greedy policy; see `FiniteMDP.index`."""
+    """What v proves about q*, [S, A]."""
+    policy: Any
+    """Its greedy policy, [S]."""
     bound: float
     """A proven bound on ‖q − q*‖∞."""
     floor: float
@@ -142,7 +142,7 @@ def _howard(run: _Run) -> None:
     mdp, discount = run.mdp, float(run.mdp.discount)
     kernel = mdp.dense() if mdp.states <= DIRECT else None
     size, unit = largest_reward(mdp), rounding(mdp)
-    policy, v = mdp.greedy(mdp.rewards), np.zeros(mdp.states)
+    policy, v = mdp.rewards.argmax(-1), np.zeros(mdp.states)
     for _ in range(_EVALUATIONS if kernel is None else 10_000):
         run.evaluations += 1
         if kernel is None:
@@ -152,10 +152,10 @@ def _howard(run: _Run) -> None:
             v = np.linalg.solve(system, mdp.chosen(mdp.rewards, policy))
         q = backed_up(mdp, v)
         run.sweeps += 1
-        better = mdp.best(q) - mdp.chosen(q, policy) > unit * (size + np.abs(v).max())
+        better = q.max(-1) - mdp.chosen(q, policy) > unit * (size + np.abs(v).max())
         if not better.any():
             break
-        policy = np.where(better, mdp.greedy(q), policy)
+        policy = np.where(better, q.argmax(-1), policy)
     state = run.to(v, 0)
     if not run.ended(state):
         _value_iteration(run, v=state.v)
@@ -173,10 +173,10 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
     v = np.asarray(state.v)
     if run.ended(state):
         return True
-    residual = mdp.best(backed_up(mdp, v)) - v
+    residual = backed_up(mdp, v).max(-1) - v
     low = v + residual.min() / (1 - discount)
     steps = distances(mdp, np.flatnonzero(v >= v.max() - 1e-9 * np.ptp(v)))
-    policy = mdp.greedy(-(mdp.probabilities * steps[mdp.successors]).sum(-1) + _absent(mdp))
+    policy = (_absent(mdp) - (mdp.probabilities * steps[mdp.successors]).sum(-1)).argmax(-1)
     run.evaluations += 1
     straight = evaluate(mdp, policy, low, 1e-3 * np.ptp(residual) + 1e-12, ranking=steps).v
     v, fails = np.where(straight > low, straight, low), 0
@@ -192,7 +192,7 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
         span = 2 * (1 - discount) * state.bound / max(discount, 1e-3)
         least = (1 - discount) * run.goal(state) / 8
         run.evaluations += 1
-        policy = _actions(mdp, state)
+        policy = np.asarray(state.policy)
         v = evaluate(mdp, policy, v, max(1e-3 * span, least)).v
     return False
 
@@ -201,15 +201,10 @@ def _by_bands(run: _Run, state: State) -> bool:
     """A few steps of policy iteration, each of which costs a few sweeps; False if that won't do."""
     for _ in range(_BANDS):
         run.evaluations += 1
-        state = run.to(evaluate(run.mdp, _actions(run.mdp, state), state.v, 0.0).v, 0)
+        state = run.to(evaluate(run.mdp, np.asarray(state.policy), state.v, 0.0).v, 0)
         if run.ended(state):
             return True
     return False
-
-
-def _actions(mdp: FiniteMDP, state: State) -> np.ndarray:
-    """The greedy policy of a state, [S]."""
-    return actions_of(mdp, np.asarray(state.index))
 
 
 def _absent(mdp: FiniteMDP) -> np.ndarray | float:
@@ -226,7 +221,7 @@ def _auto(run: _Run) -> Found:
     first = run.to(run.start, _LOOKS, _PARTIAL)
     if run.ended(first):
         return run.best_found("mpi", f"done in {first.improvements} improvements")
-    if narrow(mdp, _actions(mdp, first)) and (_by_bands(run, first) or _inexact(run, first)):
+    if narrow(mdp, np.asarray(first.policy)) and (_by_bands(run, first) or _inexact(run, first)):
         return run.best_found("ipi", "states lead to states close by")
     many = _LOOKS
     while True:
@@ -269,18 +264,18 @@ def sweeper(mdp: FiniteMDP) -> Sweep:
         return lambda v, wanted, many, partial: numpy_sweeps(mdp, v, wanted, many, partial)
     import jax
 
-    from momentum_rl.mdp.operators import pairwise
+    from momentum_rl.mdp.operators import on_device
     from momentum_rl.mdp.solve.compiled import improvements
 
     with jax.enable_x64(True):
-        device = pairwise(mdp)
+        device = on_device(mdp)
 
     def sweep(v: Any, wanted: Aim, many: int, partial: int) -> State:
         with jax.enable_x64(True):
-            v, q, index, bound, floor, count = improvements(
+            v, q, policy, bound, floor, count = improvements(
                 device, v, wanted, many, partial_sweeps=partial
             )
-            return State(v, q, index, float(bound), float(floor), int(count))
+            return State(v, q, policy, float(bound), float(floor), int(count))
 
     return sweep
 
@@ -291,15 +286,14 @@ def numpy_sweeps(mdp: FiniteMDP, v: np.ndarray, wanted: Aim, many: int, partial:
     count, v = 0, np.asarray(v, np.float64)
     while True:
         q = backed_up(mdp, v)
-        top = mdp.best(q)
+        top = q.max(-1)
         shift, bound, floor = bracket(v, top - v, size, discount, rounding(mdp))
         if count >= many or bound <= wanted.goal(floor):
             q = q + shift
-            index = mdp.index(mdp.greedy(q))
-            return State(v, q, index, float(bound), float(floor), count)
+            return State(v, q, q.argmax(-1), float(bound), float(floor), count)
         v, count = top, count + 1
         if partial:
-            policy = mdp.greedy(q)
+            policy = q.argmax(-1)
             rewards, successors, probabilities = (
                 mdp.chosen(x, policy) for x in (mdp.rewards, mdp.successors, mdp.probabilities)
             )
@@ -308,15 +302,10 @@ def numpy_sweeps(mdp: FiniteMDP, v: np.ndarray, wanted: Aim, many: int, partial:
 
 
 def backed_up(mdp: FiniteMDP, v: np.ndarray) -> np.ndarray:
-    """The backup of every action, r + γ P v, in the shape of the rewards."""
+    """The backup of every action, r + γ P v, [S, A]."""
     return mdp.rewards + float(mdp.discount) * (mdp.probabilities * v[mdp.successors]).sum(-1)
 
 
 def largest_reward(mdp: FiniteMDP) -> float:
     """max |r(s, a)| over the pairs that are there."""
     return float(np.where(np.isneginf(mdp.rewards), 0.0, np.abs(mdp.rewards)).max())
-
-
-def actions_of(mdp: FiniteMDP, index: np.ndarray) -> np.ndarray:
-    """The numbers of the actions at an index; see `FiniteMDP.index`."""
-    return index if mdp.choices is None else mdp.choices[index]

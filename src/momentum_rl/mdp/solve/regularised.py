@@ -51,7 +51,6 @@ def regularised_optimum(mdp: FiniteMDP, tau: float, *, tolerance: float | None =
     if mdp.batch is not None:
         each = [regularised_optimum(member, tau, tolerance=tolerance) for member in mdp]
         return Optimum(*(np.stack(column) for column in zip(*each)))
-    mdp = mdp.padded()
     with jax.enable_x64(True):
         device = on_device(mdp)
         v = jnp.asarray(_newton(mdp, tau)) if mdp.states <= DIRECT else jnp.zeros(mdp.states)
@@ -126,7 +125,6 @@ def stochastic_policy_value(
     mdp: FiniteMDP, policy: np.ndarray, tau: float, tolerance: float
 ) -> tuple[np.ndarray, np.ndarray, float]:
     """v^τ_π [S] and q^τ_π [S, A] of a stochastic policy [S, A], and a proven bound on both."""
-    mdp = mdp.padded()
     chain = following(mdp, policy, tau)
     only, guess = np.zeros(mdp.states, np.int32), np.zeros(mdp.states)
     v, bound = bounded_policy_value(chain, only, tolerance, guess)

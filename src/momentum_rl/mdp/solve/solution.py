@@ -4,11 +4,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from momentum_rl.core.soft import soft_maximum
 from momentum_rl.errors import UserError, door
 from momentum_rl.mdp.checks import require_single
 from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.solve.certificates import Aim, bracket, check_tolerance, rounding
-from momentum_rl.mdp.solve.methods import Method, actions_of, largest_reward, optimal
+from momentum_rl.mdp.solve.methods import Method, largest_reward, optimal
 
 TOLERANCE = 1e-6  # of a solution, by default
 
@@ -17,7 +18,7 @@ class Solution(NamedTuple):
     """What a scheme or a method found."""
 
     q: np.ndarray
-    """[S, A] (or [L]: as the rewards), within ``bound`` of q* in the sup norm, or of q^τ_* where
+    """[S, A], within ``bound`` of q* in the sup norm, or of q^τ_* where
     ``tau`` is above 0; −inf where a state does not have an action."""
     policy: np.ndarray
     """[S]; of a scheme π_{K+1}, made from its own table after K iterations. If that is soft, its
@@ -50,13 +51,8 @@ class Solution(NamedTuple):
     @property
     def v(self) -> np.ndarray:
         """max_a q(s, a), [S]: within ``bound`` of v*; with a τ, τ ln Σ exp(q / τ) of v^τ_*."""
-        best = self.mdp.best(self.q)
-        if not self.tau:
-            return best
-        every = np.repeat(np.arange(len(best)), self.mdp.actions)
-        owners = self.mdp.owners() if self.mdp.ragged else every
-        terms = np.exp((self.q.reshape(-1) - best[owners]) / self.tau)
-        return best + self.tau * np.log(np.bincount(owners, terms))
+        q: Any = self.q
+        return np.asarray(soft_maximum(q, self.tau) if self.tau else q.max(-1))
 
     @door
     def at(self, state: int | str) -> dict[Any, float]:
@@ -68,14 +64,9 @@ class Solution(NamedTuple):
         True
         """
         mdp, s = self.mdp, self._number(state)
-        if mdp.offsets is None or mdp.choices is None:
-            numbers, q = np.flatnonzero(~np.isneginf(mdp.rewards[s])), self.q[s]
-            values = q[numbers]
-        else:
-            rows = slice(mdp.offsets[s], mdp.offsets[s + 1])
-            numbers, values = mdp.choices[rows], self.q[rows]
+        numbers = np.flatnonzero(~np.isneginf(mdp.rewards[s]))
         names = numbers if mdp.action_names is None else mdp.action_names[numbers]
-        return dict(zip(names.tolist(), values.tolist()))
+        return dict(zip(names.tolist(), self.q[s][numbers].tolist()))
 
     @door
     def action(self, state: int | str) -> Any:
@@ -117,7 +108,7 @@ def solution(
     state = best.state
     return Solution(
         q=np.asarray(state.q),
-        policy=actions_of(mdp, np.asarray(state.index)).astype(np.int32),
+        policy=np.asarray(state.policy).astype(np.int32),
         bound=state.bound,
         iterations=best.sweeps,
         converged=state.bound <= tolerance,
@@ -139,7 +130,7 @@ def rounding_floor(mdp: FiniteMDP) -> float:
     min_s max_a r / (1 − γ) and max_s max_a r / (1 − γ).
     """
     require_single(mdp)
-    best, size = mdp.best(mdp.rewards), largest_reward(mdp)
+    best, size = mdp.rewards.max(-1), largest_reward(mdp)
     proven = bracket(np.zeros(mdp.states), best, size, float(mdp.discount), rounding(mdp))
     return float(proven.floor)
 
@@ -148,7 +139,7 @@ class PolicyValue(NamedTuple):
     """What a policy is worth."""
 
     q: np.ndarray
-    """q_π, [S, A] (or [L]); q^τ_π where the solution has a τ above 0."""
+    """q_π, [S, A]; q^τ_π where the solution has a τ above 0."""
     mean: float
     """The mean of v_π over all states, without any entropy."""
     loss_bound: float
@@ -165,7 +156,6 @@ def policy_value(mdp: FiniteMDP, solution: Solution) -> PolicyValue:
         from momentum_rl.mdp.solve.regularised import stochastic_policy_value
 
         _, q, bound = stochastic_policy_value(mdp, solution.policy, solution.tau, tolerance)
-        q = q[mdp.owners(), mdp.choices] if mdp.ragged else q
         mean = float(stochastic_policy_value(mdp, solution.policy, 0.0, tolerance)[0].mean())
     else:
         q, bound = bounded_policy_value(mdp, solution.policy, tolerance, solution.v)

@@ -1,4 +1,4 @@
-"""States with different actions: every way to say so, every function, both layouts."""
+"""States with different actions: every way to say so, every function."""
 
 import gymnasium
 import numpy as np
@@ -21,25 +21,26 @@ from tests.oracles import random_mdp, refusal
 COUNTS = (3, 1, 4, 2, 4, 1, 2)
 
 
-def ragged(seed=0, counts=COUNTS, discount=0.9, gaps=False):
-    """Pairs with random rows; with gaps, a state's actions are not 0, 1, …"""
+def uneven(seed=0, counts=COUNTS, discount=0.9, gaps=False):
+    """Random rows at some pairs; with gaps, a state's actions are not 0, 1, …"""
     rng = np.random.default_rng(seed)
-    states, pairs = len(counts), sum(counts)
-    choices = [np.sort(rng.choice(6, n, replace=False)) if gaps else np.arange(n) for n in counts]
+    states, actions = len(counts), 6 if gaps else max(counts)
+    there = np.zeros((states, actions), bool)
+    for s, n in enumerate(counts):
+        there[s, rng.choice(actions, n, replace=False) if gaps else np.arange(n)] = True
     return FiniteMDP(
-        rng.integers(0, states, (pairs, 3)),
-        rng.dirichlet(np.ones(3), pairs),
-        rng.normal(size=pairs),
+        rng.integers(0, states, (states, actions, 3)),
+        rng.dirichlet(np.ones(3), (states, actions)),
+        np.where(there, rng.normal(size=(states, actions)), -np.inf),
         discount,
-        offsets=np.cumsum([0, *counts]),
-        choices=np.concatenate(choices),
     )
 
 
 def by_quantecon(mdp):
     """v*, σ* by QuantEcon's policy iteration on the pairs."""
+    s, a = np.nonzero(np.isfinite(mdp.rewards))
     problem = quantecon.markov.DiscreteDP(
-        mdp.rewards, mdp.dense(), float(mdp.discount), mdp.owners(), mdp.choices
+        mdp.rewards[s, a], mdp.dense()[s, a], float(mdp.discount), s, a
     )
     result = problem.solve("policy_iteration")
     return result.v, result.sigma
@@ -47,50 +48,47 @@ def by_quantecon(mdp):
 
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("seed", range(3))
-def test_the_optimum_is_that_of_quantecon_in_both_layouts(seed, gaps):
-    mdp = ragged(seed, gaps=gaps)
+def test_the_optimum_is_that_of_quantecon(seed, gaps):
+    mdp = uneven(seed, gaps=gaps)
     v, sigma = by_quantecon(mdp)
-    for each in (mdp, mdp.padded()):
-        answer = optimum(each)
-        assert answer.converged
-        np.testing.assert_allclose(each.best(answer.q), v, rtol=0, atol=1e-9)
-        np.testing.assert_array_equal(answer.policy, sigma)
-        assert answer.q.shape == each.rewards.shape
+    answer = optimum(mdp)
+    assert answer.converged
+    np.testing.assert_allclose(answer.q.max(1), v, rtol=0, atol=1e-9)
+    np.testing.assert_array_equal(answer.policy, sigma)
+    np.testing.assert_array_equal(np.isfinite(answer.q), np.isfinite(mdp.rewards))
 
 
 def test_a_larger_problem_is_solved_by_sweeps_as_quantecon_does():
     counts = 1 + np.random.default_rng(1).integers(0, 7, 1_200)
-    mdp = ragged(5, counts, 0.95, gaps=False)
+    mdp = uneven(5, counts, 0.95, gaps=False)
     v, _ = by_quantecon(mdp)
-    for each in (mdp, mdp.padded()):
-        answer = optimum(each, tolerance=1e-8)
-        assert answer.converged
-        assert np.abs(each.best(answer.q) - v).max() <= answer.bound + 1e-10
+    answer = optimum(mdp, tolerance=1e-8)
+    assert answer.converged
+    assert np.abs(answer.q.max(1) - v).max() <= answer.bound + 1e-10
 
 
 @pytest.mark.parametrize("scheme", ["avi", "movi", "sql", "dpp"])
 @pytest.mark.parametrize("gaps", [False, True])
 def test_every_scheme_is_within_its_bound_and_chooses_actions_that_are_there(scheme, gaps):
-    mdp = ragged(2, gaps=gaps)
+    mdp = uneven(2, gaps=gaps)
     v, sigma = by_quantecon(mdp)
     tolerance = 1e-6 if scheme == "avi" else 1e-2
     solution = solve(mdp, scheme, tolerance=tolerance)
     assert solution.converged
-    assert np.abs(mdp.best(solution.q) - v).max() <= solution.bound
+    assert np.abs(solution.q.max(1) - v).max() <= solution.bound
     np.testing.assert_array_equal(solution.policy, sigma)
     worth = policy_value(mdp, solution)
     assert worth.mean == pytest.approx(v.mean(), abs=1e-6)
-    np.testing.assert_array_equal(solve(mdp.padded(), scheme, tolerance=tolerance).policy, sigma)
 
 
 @pytest.mark.parametrize("scheme", ["avi", "movi", "sql", "dpp"])
 def test_a_sampled_scheme_never_chooses_an_action_that_is_not_there(scheme):
-    mdp = ragged(3, gaps=True)
+    mdp = uneven(3, gaps=True)
     solution = solve(mdp, scheme, sampled=True, samples=20, iterations=300)
     policy_values(mdp, solution.policy)  # which refuses such a policy
     assert np.isfinite(solution.bound)
     if scheme in ("movi", "sql", "dpp"):
-        assert np.abs(mdp.best(solution.q) - by_quantecon(mdp)[0]).max() <= 0.5
+        assert np.abs(solution.q.max(1) - by_quantecon(mdp)[0]).max() <= 0.5
 
 
 def test_the_schemes_are_compared_over_the_actions_that_are_there():
@@ -99,9 +97,8 @@ def test_the_schemes_are_compared_over_the_actions_that_are_there():
     doubled = FiniteMDP(
         np.repeat(full.successors, 2, 1),
         np.repeat(full.probabilities, 2, 1),
-        np.repeat(full.rewards, 2, 1),
+        np.where(np.tile([True, False], (6, 2)), np.repeat(full.rewards, 2, 1), -np.inf),
         0.9,
-        available=np.tile([True, False], (6, 2)),
     )
     names = ("avi", "movi", "sql")
     plain = compare_schemes(full.as_batch(), names, iterations=20, samples=0)
@@ -118,17 +115,20 @@ def dense_resolvent(mdp, policy, x):
 
 
 def test_values_of_policies_and_occupancies_are_those_of_dense_systems():
-    mdp = ragged(4, gaps=True)
+    mdp = uneven(4, gaps=True)
     rng = np.random.default_rng(0)
     policies = np.stack(
-        [[rng.choice(mdp.choices[mdp.owners() == s]) for s in range(mdp.states)] for _ in range(3)]
+        [[rng.choice(np.flatnonzero(np.isfinite(row))) for row in mdp.rewards] for _ in range(3)]
     )
     q = policy_values(mdp, policies)
     x = rng.normal(size=(3, *mdp.rewards.shape))
     z = resolvent(mdp, policies, x)
-    mu = rng.dirichlet(np.ones(len(mdp.rewards)))
+    there = np.isfinite(mdp.rewards)
+    mu = np.zeros(mdp.rewards.shape)
+    mu[there] = rng.dirichlet(np.ones(mdp.pairs))
     for i, policy in enumerate(policies):
-        np.testing.assert_allclose(q[i], dense_resolvent(mdp, policy, mdp.rewards), atol=1e-10)
+        expected = dense_resolvent(mdp, policy, mdp.rewards)
+        np.testing.assert_allclose(q[i][there], expected[there], atol=1e-10)
         np.testing.assert_allclose(z[i], dense_resolvent(mdp, policy, x[i]), atol=1e-10)
         d = occupancy(mdp, policy, mu)
         expected = 0.1 * (mu * dense_resolvent(mdp, policy, x[i])).sum()
@@ -145,12 +145,11 @@ def test_large_policies_are_evaluated_by_sweeps_over_the_rows_they_follow(monkey
 # Ways to say it ----------------------------------------------------------------------------------
 
 
-def test_a_mask_minus_infinity_and_pairs_say_the_same():
+def test_minus_infinity_and_pairs_say_the_same():
     full = random_mdp(1, 5, 3, 2)
     mask = np.random.default_rng(0).random((5, 3)) < 0.6
     mask[:, 1] |= ~mask.any(1)
     probabilities = np.where(mask[..., None], full.probabilities, 0)  # zero rows where nothing is
-    by_mask = FiniteMDP(full.successors, probabilities, full.rewards, 0.9, available=mask)
     rewards = np.where(mask, full.rewards, -np.inf)
     by_infinity = FiniteMDP(full.successors, probabilities, rewards, 0.9)
     s, a = np.nonzero(mask)
@@ -159,17 +158,16 @@ def test_a_mask_minus_infinity_and_pairs_say_the_same():
         s[order], a[order], sparse.csr_array(full.dense()[s, a][order]), rewards[s, a][order], 0.9
     )
     kernels = [sparse.csr_array(full.dense()[:, i] * mask[:, [i]]) for i in range(3)]
-    by_matrices = FiniteMDP.from_sparse(kernels, full.rewards, 0.9, available=mask)
+    by_matrices = FiniteMDP.from_sparse(kernels, rewards, 0.9)
     by_kernel = FiniteMDP.from_dense(full.dense() * mask[..., None], rewards, 0.9)
-    answers = [optimum(m) for m in (by_mask, by_infinity, by_matrices, by_kernel, by_pairs)]
-    for mdp in (by_mask, by_infinity, by_matrices, by_kernel, by_pairs):
+    mdps = (by_infinity, by_matrices, by_kernel, by_pairs)
+    answers = [optimum(mdp) for mdp in mdps]
+    for mdp, answer in zip(mdps, answers):
         assert mdp.pairs == mask.sum()
-        np.testing.assert_array_equal(np.isfinite(mdp.table(mdp.rewards)), mask)
-    for answer in answers[1:]:
+        np.testing.assert_array_equal(np.isfinite(mdp.rewards), mask)
         np.testing.assert_array_equal(answer.policy, answers[0].policy)
-    table = by_pairs.table(answers[-1].q)
-    np.testing.assert_allclose(table[mask], answers[0].q[mask], rtol=0, atol=1e-9)
-    assert np.isneginf(table[~mask]).all()
+        np.testing.assert_allclose(answer.q[mask], answers[0].q[mask], rtol=0, atol=1e-9)
+        assert np.isneginf(answer.q[~mask]).all()
 
 
 def test_a_table_whose_states_have_different_actions_is_accepted():
@@ -181,10 +179,9 @@ def test_a_table_whose_states_have_different_actions_is_accepted():
     }
     mdp = FiniteMDP.from_gymnasium(table, 0.99)
     whole = FiniteMDP.from_gymnasium(environment, 0.99)
-    assert mdp.ragged
     assert mdp.pairs < whole.pairs
-    v = whole.best(optimum(whole).q)
-    np.testing.assert_allclose(mdp.best(optimum(mdp).q), v, rtol=0, atol=1e-8)
+    v = optimum(whole).q.max(1)
+    np.testing.assert_allclose(optimum(mdp).q.max(1), v, rtol=0, atol=1e-8)
 
 
 def test_costs_are_rewards_with_the_sign_turned():
@@ -218,98 +215,40 @@ def test_rewards_by_state_by_successor_and_by_slot_are_their_expectations():
     )
 
 
-def test_a_ragged_mdp_and_its_names_come_back_from_a_file(tmp_path):
-    mdp = ragged(6, gaps=True)
+def test_missing_actions_and_names_come_back_from_a_file(tmp_path):
+    mdp = uneven(6, gaps=True)
     names = [f"room {s}" for s in range(mdp.states)]
     acts = [f"door {a}" for a in range(mdp.actions)]
     arrays = (mdp.successors, mdp.probabilities, mdp.rewards, 0.9)
-    layout = {"offsets": mdp.offsets, "choices": mdp.choices}
-    named = FiniteMDP(*arrays, **layout, state_names=names, action_names=acts)
+    named = FiniteMDP(*arrays, state_names=names, action_names=acts)
     save_mdp(named, tmp_path / "m.npz")
     again = load_mdp(tmp_path / "m.npz")
-    for field in ("successors", "probabilities", "rewards", "discount", "offsets", "choices"):
+    for field in ("successors", "probabilities", "rewards", "discount"):
         np.testing.assert_array_equal(getattr(again, field), getattr(named, field))
     assert list(again.state_names) == names
     assert list(again.action_names) == acts
-    assert list(again.padded().state_names) == names
-
-
-def test_one_state_with_many_actions_takes_no_table_of_all_states():
-    states = 20_000
-    counts = np.ones(states, int)
-    counts[7] = 5_000
-    mdp = ragged(0, counts, 0.9)
-    answer = optimum(mdp, tolerance=1e-6)
-    assert answer.converged
-    assert answer.q.shape == (states + 4_999,)
-    first = mdp.offsets[7]
-    assert answer.policy[7] == answer.q[first : first + 5_000].argmax()
 
 
 # What is refused ---------------------------------------------------------------------------------
 
-PAIRS = {
-    "successors": np.zeros((3, 1), int),
-    "probabilities": np.ones((3, 1)),
-    "rewards": np.zeros(3),
-    "discount": 0.5,
-    "offsets": [0, 2, 3],
-}
-
 
 @pytest.mark.parametrize(
-    ("changes", "line"),
+    ("names", "line"),
     [
-        ({"offsets": [0, 3, 3]}, "offsets: state 1 has no actions, expected at least one"),
-        ({"offsets": [0, 4, 3]}, "offsets: state 1: 3 after 4, expected them not to go back"),
-        ({"offsets": [1, 2, 3]}, "offsets: from 1 to 3, expected from 0 to the 3 pairs"),
-        ({"offsets": [0, 2, 4]}, "offsets: from 0 to 4, expected from 0 to the 3 pairs"),
-        ({"offsets": [0.0, 2, 3]}, "offsets: shape (3,) of float64, expected integers [S + 1]"),
-        ({"offsets": [3]}, "offsets: shape (1,) of int64, expected integers [S + 1]"),
-        (
-            {"choices": [1, 0, 0]},
-            "choices: state 0: 0 after 1, expected the numbers of its actions to rise",
-        ),
-        ({"choices": [-1, 0, 0]}, "choices: state 0: -1, expected a number ≥ 0"),
-        ({"choices": [0, 1]}, "choices: shape (2,) of int64, expected integers [3]"),
-        ({"choices": [0.0, 1, 0]}, "choices: shape (3,) of float64, expected integers [3]"),
-        (
-            {"rewards": [0, -np.inf, 0]},
-            "rewards: state 0, action 1: -inf, expected the pair to be left out",
-        ),
-        ({"rewards": [0, 0, np.nan]}, "rewards: state 1, action 0: nan, expected a finite number"),
-        (
-            {"successors": [[0], [2], [0]]},
-            "successors: state 0, action 1: 2, expected a state in 0..1",
-        ),
-        (
-            {"probabilities": [[1], [1], [0.5]]},
-            "probabilities: state 1, action 0: they sum to 0.5, expected 1",
-        ),
-        (
-            {"probabilities": np.ones((3, 2))},
-            "probabilities: shape (3, 2), expected (3, 1) to go with successors of shape (3, 1)",
-        ),
-        ({"available": [True, True]}, "available: a mask, expected none beside offsets"),
-        (
-            {"state_names": ["a"]},
-            "state_names: shape (1,) of <U1, expected 2 texts",
-        ),
+        ({"state_names": ["a"]}, "state_names: shape (1,) of <U1, expected 2 texts"),
         ({"action_names": [1, 2]}, "action_names: shape (2,) of int64, expected 2 texts"),
     ],
 )
-def test_malformed_pairs_are_refused_in_one_line(changes, line):
-    assert refusal(FiniteMDP, **(PAIRS | changes)) == line
+def test_names_that_are_too_few_or_no_texts_are_refused(names, line):
+    arrays = (np.zeros((2, 2, 1), int), np.ones((2, 2, 1)), np.zeros((2, 2)), 0.5)
+    assert refusal(FiniteMDP, *arrays, **names) == line
 
 
 def test_a_state_without_actions_is_refused_by_its_number():
     mdp = random_mdp(0, 3, 2, 2)
-    mask = np.array([[True, True], [False, False], [True, False]])
-    arrays = (mdp.successors, mdp.probabilities, mdp.rewards, 0.9)
-    line = refusal(FiniteMDP, *arrays, available=mask)
+    rewards = np.where([[True, True], [False, False], [True, False]], mdp.rewards, -np.inf)
+    line = refusal(FiniteMDP, mdp.successors, mdp.probabilities, rewards, 0.9)
     assert line == "rewards: state 1: −inf for every action, expected one it can take"
-    assert refusal(FiniteMDP, *arrays, available=mask.astype(int)).startswith("available: dtype")
-    assert refusal(FiniteMDP, *arrays, available=mask[:2]).startswith("available: shape (2, 2)")
 
 
 @pytest.mark.parametrize(
@@ -319,8 +258,8 @@ def test_a_state_without_actions_is_refused_by_its_number():
         ([0, -1], [0, 0], 2, [0, 0], "states: -1, expected numbers ≥ 0"),
         ([0.5, 1], [0, 0], 2, [0, 0], "states: shape (2,) of float64"),
         ([0, 5], [0, 0], 2, [0, 0], "kernel: shape (2, 2), expected (2, S) with S above 5"),
-        ([0, 0], [0, 0], 2, [0, 0], "offsets: state 1 has no actions"),
-        ([0, 0, 1], [1, 1, 0], 3, [0, 0, 0], "choices: state 0: 1 after 1"),
+        ([0, 0], [0, 1], 2, [0, 0], "rewards: state 1: −inf for every action"),
+        ([0, 0, 1], [1, 1, 0], 3, [0, 0, 0], "pairs: state 0, action 1 more than once"),
     ],
 )
 def test_malformed_state_action_pairs_are_refused(states, actions, rows, rewards, start):
@@ -330,12 +269,11 @@ def test_malformed_state_action_pairs_are_refused(states, actions, rows, rewards
 
 
 def test_a_policy_with_an_action_that_a_state_does_not_have_is_refused():
-    mdp = ragged(0)
+    mdp = uneven(0)
     policy = np.zeros(mdp.states, int)
     policy[1] = 1  # which has one action only
-    for each in (mdp, mdp.padded()):
-        line = refusal(policy_values, each, policy)
-        assert line == "policies: state 1: 1, expected an action that it has"
+    line = refusal(policy_values, mdp, policy)
+    assert line == "policies: state 1: 1, expected an action that it has"
 
 
 def test_what_is_proven_over_all_actions_is_refused_where_some_are_missing():
@@ -343,7 +281,7 @@ def test_what_is_proven_over_all_actions_is_refused_where_some_are_missing():
     from momentum_rl.planning.theory import trace
     from paper.tables.assumption import assumption_check
 
-    mdps = ragged(0).as_batch()
+    mdps = uneven(0).as_batch()
     line = "mdps: states without some of the actions, expected all of them"
     assert refusal(trace, mdps, scheme("movi"), 3) == line
     assert refusal(assumption_check, mdps, iteration=3) == line
