@@ -475,9 +475,8 @@ CALLS = {
         {
             "states": 3,
             "actions": 2,
-            "successors": lambda s, a: (s[:, None], np.ones((len(s), 1)), 1.0 * a),
+            "successors": lambda s, a: (s[..., None], np.ones((*s.shape, 1)), 1.0 * a),
             "discount": 0.5,
-            "vectorised": True,
         },
     ),
     "garnet": (
@@ -494,10 +493,6 @@ CALLS = {
     "resolvent": (
         momentum_rl.mdp.resolvent,
         {"mdp": SINGLE, "policies": np.zeros((1, 5), int), "x": ONES[None], "tolerance": None},
-    ),
-    "occupancy": (
-        momentum_rl.mdp.occupancy,
-        {"mdp": SINGLE, "policy": np.zeros(5, int), "mu": ONES / 10, "tolerance": None},
     ),
     "weighted_norm": (momentum_rl.mdp.weighted_norm, {"x": ONES, "p": 1.0, "mu": None}),
     "finite_horizon": (

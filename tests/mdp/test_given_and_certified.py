@@ -8,7 +8,7 @@ import pytest
 
 import momentum_rl
 from momentum_rl.errors import ToleranceMissed, UserError
-from momentum_rl.mdp import FiniteMDP, occupancy, policy_values, total_reward
+from momentum_rl.mdp import FiniteMDP, policy_values, total_reward
 from momentum_rl.mdp.arrays import expectation
 from momentum_rl.mdp.solve.regularised import stochastic_policy_value
 from momentum_rl.planning import rounding_floor, solve
@@ -76,15 +76,11 @@ def of_pairs(mdp):
 
 def by_function(mdp):
     p = missing(5e-7)[0]
-    return lambda s, a: (np.tile([0, 1], (len(s), 1)), np.tile(p, (len(s), 1)), np.ones(len(s)))
-
-
-def compiled(mdp):
-    import jax.numpy as jnp
-
-    p = missing(5e-7)[0]
-    rows = lambda s, a: (jnp.array([0, 1]), jnp.array(p), 1.0)  # noqa: E731
-    return solve(FiniteMDP.from_function(2, 1, rows, 0.999))
+    return lambda s, a: (
+        np.tile([0, 1], (*s.shape, 1)),
+        np.tile(p, (*s.shape, 1)),
+        np.ones(s.shape),
+    )
 
 
 class Valued:
@@ -122,10 +118,7 @@ WAYS = {
     "a member": lambda mdp: solve(mdp.as_batch()[0]),
     "a batch": lambda mdp: by_optimum(mdp.as_batch()),
     "a pytree": lambda mdp: solve(jax.tree.map(lambda x: x, mdp)),
-    "function": lambda mdp: solve(
-        FiniteMDP.from_function(2, 1, by_function(mdp), 0.999, vectorised=True)
-    ),
-    "compiled function": compiled,
+    "function": lambda mdp: solve(FiniteMDP.from_function(2, 1, by_function(mdp), 0.999)),
     "policy": evaluated,
     "stochastic policy": of_a_policy,
 }
@@ -154,16 +147,9 @@ def test_rows_are_refused_where_what_they_miss_might_be_worth_anything():
     assert missing(-4e-7, 1 - 1e-6)[1].missed == pytest.approx(4e-7)
     with pytest.raises(UserError, match=r"state 0, action 0: they sum to 1\.0000006"):
         missing(-6e-7, 1 - 1e-6)
-    rows = lambda s, a: (s[:, None], np.full((len(s), 1), 1 + 6e-7), np.ones(len(s)))  # noqa: E731
+    rows = lambda s, a: (s[..., None], np.full((2, 1, 1), 1 + 6e-7), np.ones((2, 1)))  # noqa: E731
     with pytest.raises(UserError, match=r"they sum to 1\.0000006, expected 1"):
-        FiniteMDP.from_function(2, 1, rows, 1 - 1e-6, vectorised=True)
-
-
-def test_an_occupancy_of_rows_that_were_normalised_says_so():
-    _, mdp = missing(5e-7)
-    with pytest.raises(ToleranceMissed) as missed:
-        occupancy(mdp, np.zeros(2, int), np.full((2, 1), 0.5), tolerance=1e-6)
-    assert missed.value.bound == pytest.approx(1e-3, rel=0.01)  # 2 · 5e-7 / (1 − γ)
+        FiniteMDP.from_function(2, 1, rows, 1 - 1e-6)
 
 
 @pytest.mark.parametrize(("shape", "discount"), [((30, 4, 4), 0.99), ((200, 3, 50), 0.999)])

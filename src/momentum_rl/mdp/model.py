@@ -11,24 +11,17 @@ there whatever JAX's default precision is, and the compiled engines take them wi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from momentum_rl.errors import UserError, door
+from momentum_rl.errors import UserError, check_count, door
 from momentum_rl.mdp.arrays import frozen
-from momentum_rl.mdp.checks import FIELDS, check_discount, checked_names, floats, validated
-from momentum_rl.mdp.tables import (
-    Axes,
-    Rows,
-    of_function,
-    of_kernel,
-    of_matrices,
-    of_pairs,
-    of_toy_text,
-)
+from momentum_rl.mdp.checks import FIELDS, checked_names, floats, validated
+from momentum_rl.mdp.tables import Axes, of_kernel, of_matrices, of_pairs, of_toy_text
+from momentum_rl.plumbing.sizes import require
 
 _DTYPES = (np.int32, np.float64, np.float64, np.float64)
 
@@ -217,26 +210,29 @@ class FiniteMDP:
         cls,
         states: int,
         actions: int,
-        successors: Rows,
+        successors: Callable[[np.ndarray, np.ndarray], tuple[Any, Any, Any]],
         discount: float,
-        *,
-        vectorised: bool = False,
-        **names: Any,
+        **more: Any,
     ) -> FiniteMDP:
-        """From a function ``successors(s, a) → (s'[B], p[B], r)`` of scalars, which JAX compiles.
+        """From a function of all pairs at once: ``successors(s, a) → (s', p, r)``.
 
-        With ``vectorised`` it takes NumPy arrays s [n] and a [n] and gives [n, B], [n, B] and [n].
-        A reward of −inf is an action that a state does not have.
+        It is given arrays s and a [S, A], and gives arrays [S, A, B], [S, A, B] and [S, A].
 
-        >>> import jax.numpy as jnp
+        >>> import numpy as np
         >>> def walk(s, a):
-        ...     return jnp.array([(s + a) % 5, s]), jnp.array([0.75, 0.25]), -1.0 * (s != 4)
+        ...     to = np.stack([(s + a) % 5, s], -1)
+        ...     return to, np.broadcast_to([0.75, 0.25], to.shape), -1.0 * (s != 4)
         >>> FiniteMDP.from_function(5, 2, walk, 0.9)
         FiniteMDP(5 states, 2 actions, 2 successors, discount 0.9)
         """
-        check_discount(floats("discount", discount))  # before it is evaluated everywhere
-        arrays = of_function(states, actions, successors, vectorised)
-        return adopted(*arrays, np.float64(discount), **names)
+        check_count("states", states)
+        check_count("actions", actions)
+        require(f"{states * actions:,} pairs (s, a)", memory=36 * states * actions)
+        try:
+            to, p, r = successors(*np.indices((states, actions)))
+        except Exception as error:
+            raise UserError(f"successors: the function fails: {error}") from None
+        return cls(to, p, r, discount, **more)
 
     def dense(self) -> np.ndarray:
         """P[s, a, s'], of shape [S, A, S] (or [M, S, A, S])."""

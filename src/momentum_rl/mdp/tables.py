@@ -1,22 +1,19 @@
-"""Arrays of an MDP from what there is: matrices, pairs (s, a), toy-text tables, functions."""
+"""Arrays of an MDP from what there is: matrices, pairs (s, a), toy-text tables."""
 
 import math
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
-from momentum_rl.errors import UserError, check_count
-from momentum_rl.mdp.arrays import aligned, expectation
-from momentum_rl.mdp.checks import check_successors, floats, numbers
-from momentum_rl.plumbing.sizes import available_cores, require
+from momentum_rl.errors import UserError
+from momentum_rl.mdp.arrays import expectation
+from momentum_rl.mdp.checks import floats, numbers
+from momentum_rl.plumbing.sizes import require
 
 Axes = Literal["SA", "AS"]  # which comes first in a kernel or a table P: state or action
 Arrays = dict[str, Any]
-Rows = Callable[[Any, Any], tuple[Any, Any, Any]]  # s, a to s'[B], p[B], r
-_CHUNK = 1 << 16  # pairs at which a function is evaluated at a time
 _SAY = 'axes="SA" or axes="AS" says which'
 
 
@@ -263,86 +260,3 @@ def _checked_table(table: Mapping[int, Any]) -> list[dict[int, Any]]:
     if not result:
         raise UserError("table: empty, expected P[s][a] for at least one state")
     return result
-
-
-def of_function(
-    states: int, actions: int, successors: Rows, vectorised: bool
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """From ``successors(s, a) → (s'[B], p[B], r)``, of scalars, which JAX compiles.
-
-    Or, ``vectorised``, of NumPy arrays s [n] and a [n], giving [n, B], [n, B] and [n].
-    """
-    check_count("states", states)
-    check_count("actions", actions)
-    rows = successors if vectorised else _compiled(successors)
-    first = np.arange(min(states, 4), dtype=np.int32)
-    branching = _checked_rows(rows, first, np.zeros_like(first), None)[0].shape[1]
-    pairs = states * actions
-    require(f"{pairs:,} pairs (s, a)", memory=pairs * (12 * branching + 8))
-    shape = (states, actions, branching)
-    to, p = aligned(shape, np.int32), aligned(shape, np.float64)
-    r = aligned(shape[:2], np.float64)
-    step = max(1, _CHUNK // actions)  # states
-
-    def fill(begin: int) -> None:
-        some = slice(begin, min(begin + step, states))
-        every = np.arange(some.start, some.stop, dtype=np.int32)
-        s = np.repeat(every, actions)
-        a = np.tile(np.arange(actions, dtype=np.int32), len(every))
-        ends, chances, rewards = _checked_rows(rows, s, a, branching)
-        # Before it is an int32, where it might come to lie within the states again.
-        ends = np.where(np.isneginf(rewards)[:, None], s[:, None], ends)
-        check_successors(ends, states, lambda row: f"state {s[row]}, action {a[row]}")
-        to[some] = ends.reshape(-1, *shape[1:])
-        p[some] = chances.reshape(-1, *shape[1:])
-        r[some] = rewards.reshape(-1, actions)
-
-    # A function of Python's own need not bear several threads at a time.
-    with ThreadPoolExecutor(1 if vectorised else len(available_cores())) as pool:
-        list(pool.map(fill, range(0, states, step)))
-    return to, p, r
-
-
-def _compiled(function: Rows) -> Rows:
-    """The function at arrays of pairs, in float64."""
-    import jax
-    import jax.numpy as jnp
-
-    def one(s: Any, a: Any) -> Any:
-        to, p, r = function(s, a)
-        return jnp.asarray(to), jnp.asarray(p, float), jnp.asarray(r, float)
-
-    mapped = jax.jit(jax.vmap(one))
-
-    def rows(s: Any, a: Any) -> tuple[Any, Any, Any]:
-        with jax.enable_x64(True):  # a setting of the thread
-            return tuple(mapped(s, a))
-
-    return rows
-
-
-def _checked_rows(
-    rows: Rows, s: np.ndarray, a: np.ndarray, branching: int | None
-) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """The function at pairs s [n], a [n]: [n, B], [n, B], [n]."""
-    try:
-        to, p, r = (np.asarray(x) for x in rows(s, a))
-    except UserError:
-        raise
-    except Exception as error:
-        raise UserError(f"successors: the function fails: {error}") from None
-    n = len(s)
-    fits = to.ndim == 2 and p.shape == to.shape and len(to) == n and to.size
-    if to.dtype.kind not in "iu" or not fits:
-        raise UserError(
-            f"successors: shapes {to.shape} of {to.dtype} and {p.shape} for {n} pairs, "
-            "expected integers and probabilities [B] of each"
-        )
-    if r.shape != (n,):
-        raise UserError(f"successors: rewards of shape {r.shape}, expected a number for each")
-    if to.shape[1] != (branching or to.shape[1]):
-        raise UserError(
-            f"successors: {to.shape[1]} of them from state {s[0]} on, {branching} in the "
-            "first states, expected as many everywhere"
-        )
-    return to, p, r
