@@ -154,10 +154,8 @@ def fingerprints() -> dict[str, str]:
 def tables() -> dict[str, np.ndarray]:
     """Results of every exact function and of the paper's comparison, small."""
     import momentum_rl
-    from momentum_rl.mdp import occupancy
 
     mdps, large = momentum_rl.garnet(count=4, seed=1), momentum_rl.garnet(1_500, seed=2)
-    uniform = np.full((30, 4), 1 / 120)
     best = momentum_rl.optimum(mdps)
     compared = momentum_rl.compare_schemes(mdps, iterations=300, seed=3)
     return {
@@ -165,7 +163,6 @@ def tables() -> dict[str, np.ndarray]:
         "q* of a large one": momentum_rl.optimum(large).q,
         "q of a policy": momentum_rl.policy_values(mdps[0], best.policy[1]),
         "q of a policy of a large one": momentum_rl.policy_values(large, np.arange(1_500) % 4),
-        "occupancy": occupancy(mdps[0], best.policy[0], uniform),
         "MoVI": momentum_rl.solve(mdps[0], "movi", tolerance=1e-4).q,
         "sampled MoVI": momentum_rl.solve(mdps[0], "movi", sampled=True, iterations=300).q,
         "the comparison": compared.l1,

@@ -19,7 +19,7 @@
 import numpy as np
 
 import momentum_rl
-from momentum_rl.mdp import families, occupancy
+from momentum_rl.mdp import families
 
 LEVELS = ["new", "good", "fair", "poor", "broken"]
 ACTIONS = ["run", "repair", "replace"]
@@ -91,20 +91,6 @@ r = rewards[np.arange(S), policy]
 v = np.linalg.solve(np.eye(S) - 0.97 * P, r)
 assert np.abs(v - solution.v).max() <= solution.bound
 print("largest difference:", f"{np.abs(v - solution.v).max():.1e}")
-
-# %% [markdown]
-# ## Use it
-#
-# How worn is the machine in the long run? `occupancy` is the discounted share of days in each state and action,
-# from a first day with a new machine and the best action.
-
-# %%
-first_day = np.zeros((S, len(ACTIONS)))
-first_day[0, policy[0]] = 1
-days = occupancy(mdp, policy, first_day)
-for level, share in zip(LEVELS, days.sum(axis=1)):
-    print(f"{level:7} {share:6.1%}")
-assert np.isclose((days * np.where(days > 0, rewards, 0)).sum() / (1 - 0.97), solution.v[0])
 
 # %% [markdown]
 # ## The same from samples

@@ -9,7 +9,6 @@ import scipy.sparse as sparse
 from momentum_rl.mdp import (
     FiniteMDP,
     load_mdp,
-    occupancy,
     optimum,
     policy_values,
     resolvent,
@@ -114,7 +113,7 @@ def dense_resolvent(mdp, policy, x):
     return x + 0.9 * kernel @ w
 
 
-def test_values_of_policies_and_occupancies_are_those_of_dense_systems():
+def test_values_of_policies_are_those_of_dense_systems():
     mdp = uneven(4, gaps=True)
     rng = np.random.default_rng(0)
     policies = np.stack(
@@ -124,22 +123,17 @@ def test_values_of_policies_and_occupancies_are_those_of_dense_systems():
     x = rng.normal(size=(3, *mdp.rewards.shape))
     z = resolvent(mdp, policies, x)
     there = np.isfinite(mdp.rewards)
-    mu = np.zeros(mdp.rewards.shape)
-    mu[there] = rng.dirichlet(np.ones(mdp.pairs))
     for i, policy in enumerate(policies):
         expected = dense_resolvent(mdp, policy, mdp.rewards)
         np.testing.assert_allclose(q[i][there], expected[there], atol=1e-10)
         np.testing.assert_allclose(z[i], dense_resolvent(mdp, policy, x[i]), atol=1e-10)
-        d = occupancy(mdp, policy, mu)
-        expected = 0.1 * (mu * dense_resolvent(mdp, policy, x[i])).sum()
-        assert (d * x[i]).sum() == pytest.approx(expected, abs=1e-11)
 
 
 def test_large_policies_are_evaluated_by_sweeps_over_the_rows_they_follow(monkeypatch):
     import momentum_rl.mdp.solve.exact
 
     monkeypatch.setattr(momentum_rl.mdp.solve.exact, "DIRECT", 0)
-    test_values_of_policies_and_occupancies_are_those_of_dense_systems()
+    test_values_of_policies_are_those_of_dense_systems()
 
 
 # Ways to say it ----------------------------------------------------------------------------------

@@ -16,7 +16,6 @@ from momentum_rl.errors import UserError
 from momentum_rl.mdp import (
     FiniteMDP,
     garnet,
-    occupancy,
     optimum,
     policy_values,
     resolvent,
@@ -26,7 +25,6 @@ from tests.oracles import (
     dense_kernel,
     mdp_arrays,
     optimal_q,
-    pair_kernel,
     policy_q,
     random_mdp,
     rational_optimal_q,
@@ -238,45 +236,9 @@ def test_no_policies_have_no_values():
 def test_a_batch_of_mdps_is_refused_where_one_is_meant():
     mdps = garnet(3, 2, 2, count=2)
     assert refusal(policy_values, mdps, np.zeros(3, int)).startswith("mdp: a batch")
-    assert refusal(occupancy, mdps, np.zeros(3, int), np.full((3, 2), 1 / 6)).startswith("mdp: a")
 
 
-# Occupancy and norms -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("discount", [0.0, 0.5, 0.99])
-def test_the_occupancy_is_a_dense_inverse(path, discount):
-    mdp = random_mdp(4, 8, 3, 3, discount)
-    rng = np.random.default_rng(1)
-    policy, mu = rng.integers(0, 3, 8), rng.dirichlet(np.ones(24))
-    d = occupancy(mdp, policy, mu.reshape(8, 3))
-    inverse = np.linalg.inv(np.eye(24) - discount * pair_kernel(mdp, policy))
-    np.testing.assert_allclose(d.reshape(-1), (1 - discount) * mu @ inverse, rtol=0, atol=1e-12)
-    assert d.sum() == pytest.approx(1, abs=1e-11)
-
-
-def test_the_occupancy_weighs_rewards_into_the_value(path):
-    mdp, policy = random_mdp(4, 8, 3, 3, 0.9), np.arange(8) % 3
-    mu = np.zeros((8, 3))
-    mu[2, 1] = 1
-    value = (occupancy(mdp, policy, mu) * mdp.rewards).sum() / (1 - 0.9)
-    assert value == pytest.approx(policy_q(mdp, policy)[2, 1], abs=1e-9)
-
-
-@pytest.mark.parametrize(
-    ("policy", "mu", "complaint"),
-    [
-        ([0, 0, 0], np.full((3, 3), 1 / 9), "mu: shape (3, 3)"),
-        ([0, 0, 0], np.full((3, 2), 0.5), "mu: sums to 3.0"),
-        ([0, 0, 0], np.array([[2, -1], [0, 0], [0, 0]]), "mu: "),
-        ([0, 0, 0], np.full((3, 2), np.nan), "mu: sums to nan"),
-        ([0, 0, 5], np.full((3, 2), 1 / 6), "policies: state 2: 5"),
-        ([[0, 0, 0]], np.full((3, 2), 1 / 6), "polic"),
-        ([[0, 0, 0]] * 3, np.full((3, 2), 1 / 6), "polic"),
-    ],
-)
-def test_an_impossible_occupancy_is_refused(policy, mu, complaint):
-    assert refusal(occupancy, random_mdp(0, 3, 2, 2), policy, mu).startswith(complaint)
+# Norms -----------------------------------------------------------------------------
 
 
 def test_norms_are_those_worked_out_by_hand():
@@ -305,8 +267,7 @@ def test_exact_answers_are_float64_and_leave_the_default_precision_alone(path):
     mdp = random_mdp(0, 4, 2, 2)
     answer = optimum(mdp)
     q = policy_values(mdp, answer.policy)
-    d = occupancy(mdp, answer.policy, np.full((4, 2), 1 / 8))
-    assert {answer.q.dtype, q.dtype, d.dtype} == {np.dtype("float64")}
+    assert {answer.q.dtype, q.dtype} == {np.dtype("float64")}
     assert jnp.ones(3).dtype == jnp.float32
 
 
@@ -316,7 +277,6 @@ def test_exact_answers_are_float64_and_leave_the_default_precision_alone(path):
         (lambda mdp: resolvent(mdp, np.zeros((2, 5), int), mdp.rewards), "x: shape"),
         (lambda mdp: resolvent(mdp, np.zeros(5, int), mdp.rewards[None]), "policies: shape"),
         (lambda mdp: weighted_norm(np.zeros(5)), r"x: shape \(5,\), expected \[..., S, A\]"),
-        (lambda mdp: occupancy(mdp, np.zeros(5, int), np.ones(5) / 5), "mu: shape"),
     ],
 )
 def test_arrays_of_another_rank_are_refused_by_name(call, says):

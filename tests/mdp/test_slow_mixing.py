@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from momentum_rl.errors import ToleranceMissed
-from momentum_rl.mdp import FiniteMDP, garnet, occupancy, optimum, policy_values, resolvent
+from momentum_rl.mdp import FiniteMDP, garnet, optimum, policy_values, resolvent
 from momentum_rl.mdp.solve import certificates, exact, linear, methods, regularised
 from momentum_rl.planning import policy_value, solve
 from tests.oracles import refusal
@@ -17,7 +17,6 @@ from tests.slowly_mixing import (
     grid,
     nearly_decomposable,
     optimal,
-    policy_matrix,
     resolved,
     two_cycle,
     two_slots,
@@ -98,21 +97,6 @@ def test_the_value_of_a_policy_is_that_of_a_sparse_system(name, discount):
 
 
 @each
-@pytest.mark.parametrize("tolerance", [1e-8, None])
-def test_the_occupancy_is_that_of_a_sparse_system(name, discount, tolerance):
-    mdp = PROBLEMS[name](discount)
-    rng = np.random.default_rng(3)
-    policy = rng.integers(0, mdp.actions, mdp.states)
-    mu = rng.dirichlet(np.ones(mdp.rewards.size)).reshape(mdp.rewards.shape)
-    d = occupancy(mdp, policy, mu, tolerance=tolerance)
-    assert d.sum() == pytest.approx(1, abs=1e-8)
-    # ⟨d, x⟩ = (1 − γ) ⟨μ, (I − γ P_π)⁻¹ x⟩ for any x with |x| ≤ 1, its signs the worst.
-    for x in (np.sign(rng.normal(size=mu.shape)), np.ones(mu.shape), np.sign(mdp.rewards)):
-        expected = float((1 - discount) * (mu * resolved(mdp, policy, x)).sum())
-        assert (d * x).sum() == pytest.approx(expected, abs=1e-8 if tolerance else 1e-10)
-
-
-@each
 @pytest.mark.parametrize("scheme", ["avi", "movi", "sql", "dpp"])
 def test_a_scheme_is_within_its_bound_and_knows_whether_it_converged(name, discount, scheme):
     mdp = PROBLEMS[name](discount)
@@ -165,7 +149,6 @@ def test_without_sparse_systems_sweeps_go_on_until_the_tolerance(monkeypatch):
 
 
 def test_without_patience_the_miss_is_said_and_the_best_is_returned(monkeypatch):
-    monkeypatch.setattr(exact, "_PATIENCE", 40)
     monkeypatch.setattr(methods, "PATIENCE", 20)
     monkeypatch.setattr(methods, "evaluate", no_further)
     monkeypatch.setattr(linear, "_FILL", 0)
@@ -174,12 +157,11 @@ def test_without_patience_the_miss_is_said_and_the_best_is_returned(monkeypatch)
     assert not few.converged
     assert not optimum(mdp).converged
     assert np.abs(few.q - optimal(mdp, few.policy)).max() <= few.bound
-    policy, mu = np.ones(mdp.states, int), np.full(mdp.rewards.shape, 1 / mdp.rewards.size)
+    policy = np.ones(mdp.states, int)
     for call in (
         lambda: policy_values(mdp, policy, tolerance=1e-6),
         lambda: policy_values(mdp, policy),
         lambda: resolvent(mdp, policy[None], mdp.rewards[None], tolerance=1e-6),
-        lambda: occupancy(mdp, policy, mu, tolerance=1e-9),
         lambda: regularised.certain_optimum(mdp),
     ):
         with pytest.raises(ToleranceMissed) as missed:
@@ -221,7 +203,6 @@ def test_what_is_not_a_tolerance_is_refused(tolerance):
     line = f"tolerance: {tolerance}, expected a positive number"
     assert refusal(optimum, mdp, tolerance=tolerance) == line
     assert refusal(policy_values, mdp, policy, tolerance=tolerance) == line
-    assert refusal(occupancy, mdp, policy, np.full((5, 2), 0.1), tolerance=tolerance) == line
 
 
 def test_rows_that_miss_one_are_in_the_bound_also_when_the_span_is_zero():
@@ -291,23 +272,6 @@ def test_on_structured_problems_every_promise_is_kept_or_said_to_be_missed(mdp, 
         assert near.converged
         assert answer.converged == (answer.bound <= tolerance)
         kept_or_said(mdp, answer.policy, mdp.rewards, tolerance)
-        mu = np.full(mdp.rewards.shape, 1 / mdp.rewards.size)
-        d = occupancy(mdp, answer.policy, mu)
-    kernel = policy_matrix(mdp, answer.policy)
-    through = d.copy()  # what is left when the start and what arrives are taken away
-    every, discount = np.arange(mdp.states), float(mdp.discount)
-    through -= (1 - discount) * mu
-    through[every, answer.policy] -= discount * (
-        d[every, answer.policy] @ kernel
-        + np.bincount(
-            mdp.successors[every, 1 - answer.policy].ravel(),
-            (
-                d[every, 1 - answer.policy, None] * mdp.probabilities[every, 1 - answer.policy]
-            ).ravel(),
-            mdp.states,
-        )
-    )
-    assert np.abs(through).sum() <= 1e-12
 
 
 @pytest.mark.slow
@@ -321,12 +285,6 @@ def test_a_large_grid_is_right_to_its_bound(size, discount, walls):
     assert answer.converged
     assert np.abs(answer.q - truth).max() <= answer.bound <= 1e-6
     assert kept_or_said(mdp, answer.policy, mdp.rewards, 1e-6) == 1e-6
-    mu = np.zeros(mdp.rewards.shape)
-    mu[0, answer.policy[0]] = 1
-    d = occupancy(mdp, answer.policy, mu)
-    assert (d * mdp.rewards).sum() / (1 - discount) == pytest.approx(
-        float(truth[0].max()), abs=1e-6
-    )
     solution = solve(mdp, "avi", iterations=3_000, tolerance=1e-6)
     assert np.abs(solution.q - truth).max() <= solution.bound
     assert solution.converged == (solution.bound <= 1e-6)

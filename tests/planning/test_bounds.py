@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import momentum_rl.planning.theory as bounds_module
 from momentum_rl.core.schedules import Constant
-from momentum_rl.mdp import FiniteMDP, garnet, occupancy, optimum, weighted_norm
+from momentum_rl.mdp import FiniteMDP, garnet, optimum, weighted_norm
 from momentum_rl.planning.engine import scheme
 from momentum_rl.planning.theory import (
     Trace,
@@ -388,7 +388,10 @@ def test_the_coefficient_of_one_policy_is_its_occupancy_over_nu():
     mdp = random_mdp(3, 4, 1, 2)
     mu = np.full((4, 1), 0.25)
     nu = np.array([[0.1], [0.2], [0.3], [0.4]])
-    expected = (occupancy(mdp, np.zeros(4, int), mu) / nu).max()
+    discount = float(mdp.discount)
+    kernel = mdp.dense()[:, 0]
+    occupancy = (1 - discount) * mu.T @ np.linalg.inv(np.eye(4) - discount * kernel)
+    expected = (occupancy.T / nu).max()
     assert concentrability(mdp, mu, nu) == pytest.approx(expected, rel=1e-12)
 
 

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from momentum_rl.mdp.files import save_mdp as save_mdp
     from momentum_rl.mdp.model import FiniteMDP as FiniteMDP
     from momentum_rl.mdp.solve.exact import Optimum as Optimum
-    from momentum_rl.mdp.solve.exact import occupancy as occupancy
     from momentum_rl.mdp.solve.exact import optimum as optimum
     from momentum_rl.mdp.solve.exact import policy_values as policy_values
     from momentum_rl.mdp.solve.exact import resolvent as resolvent
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
 _HOMES = {
     ".solve.exact": (
         "Optimum",
-        "occupancy",
         "optimum",
         "policy_values",
         "resolvent",

@@ -1,13 +1,13 @@
-"""Exact answers: q*, q_π, the occupancy d_{π,μ}, norms.
+"""Exact answers: q*, q_π, norms.
 
 Small problems are solved directly (dense linear systems, policy iteration). Large ones are solved
 matrix-free, by sweeps that stop on a *proven* bound (see `certificates`); where sweeps get nowhere
 because the problem mixes slowly, by linear systems (see `methods`), with the same certificate.
 
-Every function takes a ``tolerance``. Without one the answer is within 1e-10 (1e-12 for occupancies)
-or, where float64 cannot prove that, as near as it can. With one the answer is proven to be within
-it, or it is *said* that it is not: :func:`optimum` by ``converged``, the others, which return plain
-arrays, by :class:`momentum_rl.errors.ToleranceMissed`.
+Every function takes a ``tolerance``. Without one the answer is within 1e-10 or, where float64
+cannot prove that, as near as it can. With one the answer is proven to be within it, or it is *said*
+that it is not: :func:`optimum` by ``converged``, the others, which return plain arrays, by
+:class:`momentum_rl.errors.ToleranceMissed`.
 """
 
 from typing import Any, NamedTuple
@@ -18,12 +18,9 @@ from momentum_rl.errors import ToleranceMissed, UserError, door
 from momentum_rl.mdp.checks import check_shape, floats, numbers, require_single
 from momentum_rl.mdp.model import FiniteMDP, unchecked
 from momentum_rl.mdp.solve.certificates import Aim, aim, bracket, require, rounding
-from momentum_rl.mdp.solve.linear import solver
 from momentum_rl.mdp.solve.methods import DIRECT, Method, optimal
 
 _SYSTEMS = 1 << 17  # entries of the linear systems that are solved in one call
-_PATIENCE = 1_000_000  # sweeps of an occupancy: γ = 0.9999 takes at most 400,000
-_LOOKS = 20  # of them between two looks at what is proven
 
 
 class Optimum(NamedTuple):
@@ -203,59 +200,6 @@ def checked_policies(mdp: FiniteMDP, policies: Any, most_axes: int = 2) -> np.nd
 
 
 @door
-def occupancy(
-    mdp: FiniteMDP, policy: Any, mu: Any, *, tolerance: float | None = None
-) -> np.ndarray:
-    """d_{π,μ} = (1 − γ) μ (I − γ P_π)⁻¹, [S, A], for μ of that shape and a policy [S].
-
-    Σ |error| is at most ``tolerance``, or `ToleranceMissed` is raised; by default as little as
-    float64 can prove, and 1e-12 is little enough.
-    """
-    wanted = aim(tolerance, 1e-12)
-    policy, mu = checked_policies(mdp, policy, 1), _checked_distribution(mdp, mu)
-    discount = float(mdp.discount)
-    # Mass enters a state through any action and leaves through π's: x = γ μ P + γ x P_π.
-    entering = discount * _pushed(mdp, mu, mdp.successors, mdp.probabilities)
-    following = mdp.chosen(mdp.successors, policy), mdp.chosen(mdp.probabilities, policy)
-    most = int(np.max(np.bincount(mdp.successors[mdp.probabilities > 0])))  # terms of one sum
-    # ‖(I − γ P_πᵀ)⁻¹‖₁ = 1/(1 − γ), and d has that factor taken out: the residual is the error.
-    floor = ((most + 6) * 2.0**-52 + 2 * mdp.missed) / (1 - discount)
-    goal, arrived, proven = float(wanted.goal(floor, np)), np.zeros(mdp.states), np.inf
-    x = _arrivals(mdp, policy, entering)
-    for count in range(_PATIENCE):
-        # Not by adding up the series: a sweep forgets the rounding of those before it.
-        swept = entering + discount * _pushed(mdp, x, *following)
-        if count % _LOOKS == 0:
-            bound = float(np.abs(swept - x).sum()) + floor
-            if bound >= proven:  # a sweep brings it nearer, up to rounding
-                break
-            arrived, proven = x, bound
-            if proven <= goal:
-                break
-        x = swept
-    result = mu.copy()
-    result[np.arange(mdp.states), policy] += arrived
-    result *= 1 - discount
-    require(proven <= wanted.promise(floor, np), wanted, proven, floor, result)
-    return result
-
-
-def _pushed(mdp: FiniteMDP, mass: np.ndarray, successors: Any, probabilities: Any) -> np.ndarray:
-    """Where mass on (s, a), or on s under a policy, is after one step, [S]."""
-    flows = (mass[..., None] * probabilities).reshape(-1)
-    return np.bincount(successors.reshape(-1), flows, minlength=mdp.states)
-
-
-def _arrivals(mdp: FiniteMDP, policy: np.ndarray, entering: np.ndarray) -> np.ndarray:
-    """x = entering + γ x P_π, [S], by a linear system; ``entering`` where that is too costly."""
-    if mdp.states <= DIRECT:
-        system = np.eye(mdp.states) - float(mdp.discount) * mdp.chosen(mdp.dense(), policy).T
-        return np.linalg.solve(system, entering)
-    solve = solver(mdp, policy)
-    return entering if solve is None else solve(entering, "T")
-
-
-@door
 def weighted_norm(x: Any, p: float = 1.0, mu: Any = None) -> np.ndarray:
     """‖x‖_{p,μ} = (E_μ |x|^p)^{1/p} over the last two axes [S, A]; uniform μ by default.
 
@@ -276,14 +220,3 @@ def weighted_norm(x: Any, p: float = 1.0, mu: Any = None) -> np.ndarray:
     weights = np.full(x.shape[-2:], 1 / np.prod(x.shape[-2:])) if mu is None else floats("mu", mu)
     check_shape("mu", weights, x.shape[-2:])
     return (weights * x**p).sum((-2, -1)) ** (1 / p)
-
-
-def _checked_distribution(mdp: FiniteMDP, mu: Any) -> np.ndarray:
-    mu = floats("mu", mu)
-    check_shape("mu", mu, mdp.rewards.shape)
-    absent = np.isneginf(mdp.rewards)
-    if (mu[absent] != 0).any():
-        raise UserError("mu: mass on an action that a state does not have, expected none")
-    if not ((mu >= 0).all() and abs(mu.sum() - 1) <= 1e-9):
-        raise UserError(f"mu: sums to {mu.sum()}, expected a distribution over (s, a)")
-    return mu

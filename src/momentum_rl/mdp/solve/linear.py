@@ -12,7 +12,7 @@ lead to states with numbers close to their own (inventories, queues), the factor
 """
 
 from collections.abc import Callable
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ _DOWNHILL = 0.6  # least share of the probability leaving a state that leads to 
 _STEPS = 60  # of BiCGSTAB, of one correction
 _CORRECTIONS = 6
 
-Solver = Callable[..., np.ndarray]
+Solver = Callable[[np.ndarray], np.ndarray]
 
 
 def system(
@@ -56,18 +56,14 @@ def system(
 
 
 def factored(matrix: Any, **options: Any) -> Solver:
-    """``solve(b, trans="N")`` for the matrix, or its transpose ("T").
-
-    One step of refinement leaves a residual of a few units in the last place.
-    """
+    """``solve(b)``; one step of refinement leaves a residual of a few units in the last place."""
     import scipy.sparse.linalg as linalg
 
     factor: Any = linalg.splu(matrix, permc_spec="MMD_AT_PLUS_A", **options)
 
-    def solve(b: np.ndarray, trans: Literal["N", "T"] = "N") -> np.ndarray:
-        x = factor.solve(b, trans)
-        used = matrix if trans == "N" else matrix.T
-        return np.asarray(x + factor.solve(b - used @ x, trans))
+    def solve(b: np.ndarray) -> np.ndarray:
+        x = factor.solve(b)
+        return np.asarray(x + factor.solve(b - matrix @ x))
 
     return solve
 
