@@ -187,7 +187,7 @@ print(nbformat.writes(notebook))
 
 
 @pytest.mark.usefixtures("site")
-def test_progress_in_a_true_notebook_is_an_element_of_the_page_or_lines(tmp_path: Path) -> None:
+def test_progress_in_a_true_notebook_is_lines(tmp_path: Path) -> None:
     """Called from Python, and as a command, which a kernel gives a terminal that is none."""
     python = ROOT / ".venv-docs/bin/python"
     config = (
@@ -205,9 +205,7 @@ def test_progress_in_a_true_notebook_is_an_element_of_the_page_or_lines(tmp_path
     assert done.returncode == 0, done.stderr[-3000:]
     assert "\\u001b" not in done.stdout  # as JSON writes a terminal's codes
     first, second = (cell["outputs"] for cell in json.loads(done.stdout)["cells"])
-    shown = next(own["data"] for own in first if own["output_type"] == "display_data")
-    assert "".join(shown["text/html"]).startswith('<progress value="300" max="300"></progress> dqn')
-    assert "".join(shown["text/plain"]).startswith("dqn CartPole-v1: 300 of 300, score ")
-    said = "".join("".join(own["text"]) for own in second)
-    assert "dqn CartPole-v1: 300 of 300, score " in said
+    for outputs in (first, second):
+        said = "".join("".join(own.get("text", "")) for own in outputs)
+        assert "dqn CartPole-v1: 300 of 300, score " in said
     assert "finished 300 steps" in said

@@ -1,23 +1,18 @@
 """Progress of something long, shown where it can be: a bar that never gets into a file.
 
-On a terminal it is a bar, in a notebook an element of the page that is renewed, and for a command
-that a notebook runs (`!movi …`), whose terminal is none, plain lines; anywhere else nothing.
-Notices are said everywhere.
+On a terminal it is a bar of rich's; in a notebook, and for a command that a notebook runs
+(`!movi …`), whose terminal is none, plain lines; anywhere else nothing. Notices are said
+everywhere.
 """
 
 import os
 import sys
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from html import escape
-from importlib import import_module
 from typing import Any, Literal
 
-Surface = Literal["terminal", "notebook", "lines", "nothing"]
+Surface = Literal["terminal", "lines", "nothing"]
 
-PERIOD = 0.25
-"""Seconds between two renewals in a notebook."""
 LINES = 10
 """Lines that tell of the whole way."""
 
@@ -27,7 +22,7 @@ def surface() -> Surface:
     ipython: Any = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     if getattr(shell, "kernel", None) is not None:
-        return "notebook"
+        return "lines"
     if sys.stderr is None or not sys.stderr.isatty():
         return "nothing"
     inline = os.environ.get("MPLBACKEND", "").endswith("backend_inline")  # set by every kernel
@@ -37,7 +32,7 @@ def surface() -> Surface:
 @contextmanager
 def display(description: str, total: int, *, show: bool = True) -> Iterator["Display"]:
     """Shows progress towards a total; if the work ends before, the bar ends there too."""
-    kinds = {"terminal": _Bar, "notebook": _Notebook, "lines": _Lines, "nothing": Display}
+    kinds = {"terminal": _Bar, "lines": _Lines, "nothing": Display}
     shown = kinds[surface() if show else "nothing"](description, total)
     try:
         yield shown
@@ -125,32 +120,3 @@ class _Lines(Display):
         if tenth != self.tenth:  # smaller when the next of several begins
             self.tenth = tenth
             self.say(self.line())
-
-
-class _Notebook(Display):
-    """An element of the page, renewed in place; the notebook keeps how it ended."""
-
-    handle: Any = None
-    next = 0.0
-
-    def update(self, done: int, note: str = "") -> None:
-        super().update(done, note)
-        if time.monotonic() >= self.next:
-            self._renew()
-
-    def say(self, line: str) -> None:
-        print(line)
-
-    def close(self) -> None:
-        if self.handle is not None:
-            self._renew()
-
-    def _renew(self) -> None:
-        bar = f'<progress value="{self.done}" max="{self.total}"></progress>'
-        content = {"text/plain": self.line(), "text/html": f"{bar} {escape(self.line())}"}
-        if self.handle is None:
-            show = import_module("IPython.display").display  # its kernel runs us
-            self.handle = show(content, raw=True, display_id=True)
-        else:
-            self.handle.update(content, raw=True)
-        self.next = time.monotonic() + PERIOD
