@@ -78,21 +78,11 @@ def test_a_tolerance_that_is_not_reached_is_exit_status_3_and_what_was_found_is_
     done = process("solve", garnet_file, "--scheme", "sql", "--iterations", 50, "--out", out)
     assert done.returncode == 3
     assert "(tolerance 1e-06 NOT reached)" in done.stdout
-    assert done.stderr.startswith("movi: tolerance: 1e-06, not reached in 50 iterations; about ")
-    assert done.stderr.endswith("would be needed (--iterations); --scheme avi needs the fewest\n")
+    said = "tolerance: 1e-06, not reached in 50 iterations; --scheme avi needs the fewest"
+    assert done.stderr == f"movi: {said}\n"
     with np.load(out) as solution:
         best = momentum_rl.optimum(momentum_rl.load_mdp(garnet_file)).q
         assert 1e-6 < np.abs(solution["q"] - best).max() <= solution["bound"]
-
-
-def test_the_number_of_iterations_that_is_said_to_be_needed_is_enough(call, garnet_file):
-    done = call("solve", garnet_file, "--iterations", 12)
-    assert done.returncode == 3
-    assert "avi needs the fewest" not in done.stderr
-    needed = int(re.search(r"about ([\d,]+) would be needed", done.stderr)[1].replace(",", ""))
-    solution = momentum_rl.solve(momentum_rl.load_mdp(garnet_file), "avi")
-    assert solution.converged
-    assert solution.iterations / 2 <= needed <= 3 * solution.iterations
 
 
 def test_a_tolerance_that_float64_cannot_prove_is_said_and_soon(call, tmp_path):

@@ -255,10 +255,6 @@ def _missed(solution: "Solution", sampled: bool) -> str:
         less = f"with {_limit(solution.mdp)} float64 proves hardly less"
         return f"tolerance: {solution.tolerance:g}, reached {solution.bound:.2g}: {less}"
     line = f"tolerance: {solution.tolerance:g}, not reached in {solution.iterations:,} iterations"
-    if solution.needed is None:
-        line += "; the bound falls no further" if solution.iterations > 3 else ""
-    else:
-        line += f"; about {solution.needed:,} would be needed (--iterations)"
     if sampled:
         return f"{line}; --samples averages more, and without --sampled there is no noise"
     return (

@@ -61,8 +61,7 @@ def solve(
     """Solve one MDP: by the method that suits it or, if one is named, by a scheme of the paper.
 
     It stops when a certificate reaches the tolerance, or early where float64 is proven to allow no
-    better one. ``converged`` says whether the tolerance was reached; if not, ``floor`` and
-    ``needed`` say what would be.
+    better one. ``converged`` says whether the tolerance was reached, ``floor`` what could be.
 
     Args:
       mdp: the model.
@@ -102,22 +101,15 @@ def solve(
         else:
             run = _run_exact(on_device(mdp), chosen, limit, tolerance or 0.0, floor, shown.advance)
     converged = bool(tolerance is not None and run.bound <= tolerance)
-    done, needed = len(run.bounds), None
-    if tolerance is not None and not converged and run.floor <= tolerance and done == limit:
-        needed = iterations_needed(run.bounds, tolerance)
-        if chosen.algorithm is AVI and not sampled:  # then the worst case is known, too
-            worst = done + int(sweeps_needed(run.bound, tolerance, float(mdp.discount)))
-            needed = worst if needed is None else min(needed, worst)
     return Solution(
         q=run.q,
         policy=run.policy,
         bound=run.bound,
-        iterations=done,
+        iterations=run.iterations,
         converged=converged,
         tolerance=tolerance,
         scheme=label(scheme),
         floor=run.floor,
-        needed=needed,
         mdp=mdp,
         tau=float(chosen.algorithm.tabular.tau),
     )
@@ -132,8 +124,8 @@ class _Run(NamedTuple):
     """Actions [S], or probabilities [S, A]."""
     bound: float
     """A proven bound on the distance of q to its optimum."""
-    bounds: np.ndarray
-    """The bound of every iteration; of a sampled scheme, that of the chunk it is in."""
+    iterations: int
+    """How many there were."""
     floor: float
     """The highest that rounding is proven to put under any bound."""
 
@@ -148,24 +140,23 @@ def _run_exact(
 ) -> _Run:
     """Exact iterations until their certificate reaches the tolerance, at most ``limit``."""
     tables: Any = masked(mdp, start(scheme.algorithm, *mdp.rewards.shape))
-    wanted, bounds, done, most = Aim(tolerance, True), np.full(1, np.inf), 0, float(limit)
-    while done < most and not bounds[-1] <= wanted.goal(floor, np):
+    wanted, bound, done, most = Aim(tolerance, True), np.inf, 0, float(limit)
+    while done < most and not bound <= wanted.goal(floor, np):
         many = min(_CHUNK, limit - done)
-        tables, count, v, proven, lowest = _exact(
+        tables, count, v, near, lowest = _exact(
             tables, done + 1, mdp, wanted, floor, scheme=scheme, iterations=many
         )
-        count, floor = int(count), float(lowest)
-        bounds = np.concatenate([bounds, np.asarray(proven)[:count]])
+        bound, floor = float(near), float(lowest)
         if scheme.algorithm is AVI and done == 0:
             # Twice as many as it takes without rounding: then rounding is in the way.
-            at_most = sweeps_needed(float(proven[0]), tolerance, float(mdp.discount[0, 0]))
-            most = min(most, 2 * at_most + _CHUNK)
-        move(count)
-        done += count
+            left = sweeps_needed(bound, tolerance, float(mdp.discount[0, 0]))
+            most = min(most, 2 * left + 2 * _CHUNK)
+        move(int(count))
+        done += int(count)
     policy = np.asarray(_policy(tables, scheme))
     del tables  # as large as what the certificate is about to need
     q, proven = _certificate(mdp, v, tau=scheme.algorithm.tabular.tau)
-    return _Run(np.asarray(q), policy, float(proven), bounds[1:], floor)
+    return _Run(np.asarray(q), policy, float(proven), done, floor)
 
 
 def _run_sampled(
@@ -180,41 +171,17 @@ def _run_sampled(
     """Sampled iterations: all of them, or until a certificate reaches the tolerance."""
     tables: Any = masked(mdp.mdp, start(scheme.algorithm, *mdp.mdp.rewards.shape))
     wanted = Aim(0.0 if tolerance is None else tolerance, True)
-    bounds, done = np.full(1, np.inf), 0
-    while done < limit and not bounds[-1] <= wanted.goal(floor, np):
+    bound, done = np.inf, 0
+    while done < limit and not bound <= wanted.goal(floor, np):
         many = min(_CHUNK, limit - done)
         tables = _sampled(tables, done + 1, mdp, scheme=scheme, iterations=many, samples=samples)
         done += many
-        bound = np.inf
         if tolerance is not None or done == limit:
             q, proven = _best_certificate(scheme, tables, mdp.mdp, done)
             bound = float(proven)
-        bounds = np.concatenate([bounds, np.full(many, bound)])
         move(many)
     policy = np.asarray(_policy(tables, scheme))
-    return _Run(np.asarray(q), policy, bound, bounds[1:], floor)
-
-
-def iterations_needed(bounds: np.ndarray, goal: float) -> int | None:
-    """When the bounds of iterations 1..K will reach the goal, by the way they fell.
-
-    Their logarithm falls in proportion to k where a contraction rules (AVI), to ln k where an
-    average does (MoVI, SQL, DPP: 1/k). Of the falls from K/4 to K/2 and from K/2 to K the second
-    is twice the first in the one case, and the same in the other. None if they don't fall.
-    """
-    k = len(bounds)
-    if k < 4:
-        return None
-    early, middle, last = np.log(bounds[[k // 4 - 1, k // 2 - 1, k - 1]])
-    if not last < middle:
-        return None
-    rest = last - np.log(goal)
-    if middle < early and middle - last < np.sqrt(2) * (early - middle):
-        power = np.log(k) + rest * np.log(k / (k // 2)) / (middle - last)
-        needed = np.exp(min(power, 50.0))
-    else:
-        needed = k + rest * (k - k // 2) / (middle - last)
-    return int(np.ceil(needed)) if needed < 1e15 else None  # centuries are no estimate
+    return _Run(np.asarray(q), policy, bound, done, floor)
 
 
 @partial(table_jit, static_argnames=("scheme", "iterations"), donate_argnames="tables")
@@ -228,30 +195,26 @@ def _exact(
     scheme: Scheme,
     iterations: int,
 ) -> tuple[Any, Array, Array, Array, Array]:
-    """Iterate until certified: the tables, how many iterations, the last v, the bounds, the floor.
+    """Iterate until certified: the tables, how many iterations, the last v, its bound, the floor.
 
     The floor is the highest that is proven yet.
     """
     read, algorithm = exactly(mdp), scheme.algorithm
 
     def unfinished(carry: Any) -> Array:
-        _, count, _, bounds, floor = carry
-        reached = bounds[jnp.maximum(count - 1, 0)] <= wanted.goal(floor, jnp)
-        return (count < iterations) & ~reached
+        _, count, _, bound, floor = carry
+        return (count < iterations) & ~(bound <= wanted.goal(floor, jnp))
 
     def iteration(carry: Any) -> Any:
-        tables, count, _, bounds, floor = carry
+        tables, count, _, _, floor = carry
         now = update(algorithm, tables, read, mdp, scheme.rate(first + count))
         v = state_values(algorithm, now.read)
         # The sweep that updates the tables also certifies the values that it started from.
         backed_up = mdp.rewards + mdp.discount * state_values(algorithm, now.seen)
         near = optimal_bracket(mdp, v, backed_up, algorithm.tabular.tau or None)
-        bounds = bounds.at[count].set(near.bound)
-        floor = jnp.maximum(floor, near.floor)
-        return now.tables, count + 1, v, bounds, floor
+        return now.tables, count + 1, v, near.bound, jnp.maximum(floor, near.floor)
 
-    v, bounds = jnp.zeros(mdp.rewards.shape[0]), jnp.full(iterations, jnp.inf)
-    begin: Any = (tables, 0, v, bounds, floor)
+    begin: Any = (tables, 0, jnp.zeros(mdp.rewards.shape[0]), jnp.inf, floor)
     return jax.lax.while_loop(unfinished, iteration, begin)
 
 

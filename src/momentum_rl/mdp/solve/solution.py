@@ -36,9 +36,6 @@ class Solution(NamedTuple):
     floor: float
     """No bound on this problem can be proven to be less than this in float64. A tolerance below it
     is out of reach, whatever the iterations."""
-    needed: int | None
-    """An estimate of how many iterations the tolerance takes. None if it was reached, if there was
-    none, if it is out of reach, or if the bound is not falling."""
     mdp: FiniteMDP
     """The problem."""
     why: str = ""
@@ -115,7 +112,6 @@ def solution(
         tolerance=tolerance,
         scheme=best.method,
         floor=max(state.floor, rounding_floor(mdp)),
-        needed=None,
         mdp=mdp,
         why=best.why,
         evaluations=best.evaluations,
