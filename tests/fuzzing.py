@@ -468,7 +468,7 @@ CALLS = {
     ),
     "from_gymnasium": (
         momentum_rl.FiniteMDP.from_gymnasium,
-        {"environment": {0: {0: [(1.0, 0, 1.0, True)]}}, "discount": 0.5, "axes": None},
+        {"environment": {0: {0: [(1.0, 0, 1.0, True)]}}, "discount": 0.5},
     ),
     "from_function": (
         momentum_rl.FiniteMDP.from_function,

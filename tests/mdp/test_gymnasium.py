@@ -145,18 +145,3 @@ def test_a_malformed_table_is_refused(table):
 def test_an_environment_without_a_table_is_refused():
     line = refusal(FiniteMDP.from_gymnasium, gymnasium.make("CartPole"), 0.9)
     assert "no transition table P" in line
-
-
-def test_a_table_with_as_many_actions_as_states_is_turned_when_told(recwarn):
-    """P[a][s]: action 0 stays, action 1 goes to the other state for a reward of 1."""
-    table = {a: {s: [(1.0, s ^ a, float(a), False)] for s in range(2)} for a in range(2)}
-    told = FiniteMDP.from_gymnasium(table, 0.5, axes="AS")
-    np.testing.assert_array_equal(told.rewards, [[0, 1], [0, 1]])
-    np.testing.assert_array_equal(told.dense()[0], [[1, 0], [0, 1]])
-    taken = FiniteMDP.from_gymnasium(table, 0.5, axes="SA")
-    np.testing.assert_array_equal(taken.rewards, [[0, 0], [1, 1]])
-    assert len(recwarn) == 0
-    with pytest.warns(UserWarning, match="table: 2 states and as many actions, taken as P"):
-        FiniteMDP.from_gymnasium(table, 0.5)
-    del table[1][1]
-    assert refusal(FiniteMDP.from_gymnasium, table, 0.5, axes="AS").startswith("table: KeyError(1)")

@@ -191,18 +191,15 @@ class FiniteMDP:
 
     @classmethod
     @door
-    def from_gymnasium(
-        cls, environment: Any, discount: float, *, axes: Axes | None = None, **more: Any
-    ) -> FiniteMDP:
+    def from_gymnasium(cls, environment: Any, discount: float, **more: Any) -> FiniteMDP:
         """From a toy-text environment (FrozenLake, Taxi, CliffWalking), or its table ``P``.
 
         ``P[s][a]`` lists (probability, successor, reward, terminated); states may have different
         actions. A transition that terminates leads to a state of reward 0 that is never left. Where
         the successor is not such a state itself (Taxi, CliffWalking), one is added after the
-        others: state S. ``axes="AS"`` takes a table ``P[a][s]``; a table with as many actions as
-        states is taken as ``P[s][a]``, with a warning unless ``axes="SA"`` says so.
+        others: state S.
         """
-        return cls(**of_toy_text(environment, axes), discount=discount, **more)
+        return cls(**of_toy_text(environment), discount=discount, **more)
 
     @classmethod
     @door

@@ -1,6 +1,5 @@
 """Arrays of an MDP from what there is: matrices, pairs (s, a), toy-text tables."""
 
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
@@ -9,10 +8,10 @@ import numpy as np
 
 from momentum_rl.errors import UserError
 from momentum_rl.mdp.arrays import expectation
-from momentum_rl.mdp.checks import floats, numbers
+from momentum_rl.mdp.checks import check_successors, floats, numbers
 from momentum_rl.plumbing.sizes import require
 
-Axes = Literal["SA", "AS"]  # which comes first in a kernel or a table P: state or action
+Axes = Literal["SA", "AS"]  # which comes first in a kernel: state or action
 Arrays = dict[str, Any]
 _SAY = 'axes="SA" or axes="AS" says which'
 
@@ -158,46 +157,43 @@ def _of_rows(
     return {"successors": to, "probabilities": p, "rewards": r}
 
 
-def of_toy_text(environment: Any, axes: Axes | None) -> Arrays:
+def of_toy_text(environment: Any) -> Arrays:
     """From a toy-text environment or its table ``P``, whose states may have different actions."""
-    is_table = isinstance(environment, Mapping)
-    table = environment if is_table else _table_of(environment)
-    if axes == "AS":
-        table = _turned(table)
-    numbered = _checked_table(table)
-    states = len(numbered)
-    if is_table and axes is None:
-        warn_of_axes("table", states, len(numbered[0]), f"P[s][a]; {_SAY}")
-    at_rest = {
-        s
-        for s in range(states)
-        if all(n == s and r == 0 for row in numbered[s].values() for _, n, r, _ in row)
-    }
-    pairs = [(s, a) for s in range(states) for a in numbered[s]]
-    rows: list[dict[int, float]] = []
-    rewards: list[float] = []
-    for s, a in pairs:
-        row: dict[int, float] = {}
-        for p, successor, _, terminated in numbered[s][a]:
-            end = terminated and successor not in at_rest
-            successor = states if end else int(successor)
-            row[successor] = row.get(successor, 0.0) + float(p)
-        rows.append(row)
-        earned = np.array([(p, r) for p, _, r, _ in numbered[s][a]], float).reshape(-1, 2)
-        rewards.append(float(expectation(*earned.T)))
-    if any(states in row for row in rows):  # where episodes end, whatever one does there
-        every = sorted({a for _, a in pairs})
-        pairs += [(states, a) for a in every]
-        rows += [{states: 1.0}] * len(every)
-        rewards += [0.0] * len(every)
-        states += 1
-    successors, probabilities = slots(
-        np.cumsum([0, *map(len, rows)]),
-        np.array([s for row in rows for s in row]),
-        np.array([p for row in rows for p in row.values()]),
-    )
-    s, a = np.array(pairs).T
-    return _of_rows(states, s, a, successors, probabilities, np.array(rewards))
+    table = environment if isinstance(environment, Mapping) else _table_of(environment)
+    states = len(table)
+    try:
+        outcomes = [
+            (s, a, *outcome)
+            for s in range(states)
+            for a in (sorted(table[s]) if isinstance(table[s], Mapping) else range(len(table[s])))
+            for outcome in table[s][a]
+        ]
+        s, a, p, to, r, ended = map(np.array, zip(*outcomes, strict=True))
+        ended = ended.astype(bool)
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise UserError(
+            f"table: {error!r}, expected P[s][a] to list (probability, successor, reward, "
+            "terminated) for s = 0, 1, … and its actions"
+        ) from None
+    for name, x in (("actions", a), ("successors", to)):
+        if x.dtype.kind not in "iu" or x.min() < 0:
+            raise UserError(f"table: {name} {x.ravel()[:3]}, expected integers ≥ 0")
+    check_successors(to[:, None], states, lambda row: f"state {s[row]}, action {a[row]}")
+    elsewhere = (to != s) | (r != 0)
+    at_rest = np.bincount(s, elsewhere, states) == 0
+    ends = ended & ~at_rest[to]
+    if ends.any():  # one more state, where episodes end, whatever one does there
+        every = np.unique(a)
+        to = np.concatenate([np.where(ends, states, to), np.full(len(every), states)])
+        s = np.concatenate([s, np.full(len(every), states)])
+        a, p = np.concatenate([a, every]), np.concatenate([p, np.ones(len(every))])
+        r, states = np.concatenate([r, np.zeros(len(every))]), states + 1
+    first = np.flatnonzero((np.diff(s, prepend=-1) != 0) | (np.diff(a, prepend=-1) != 0))
+    offsets = np.append(first, len(s))
+    successors, probabilities = slots(offsets, to, floats("table", p))
+    _, rewards = slots(offsets, to, floats("table", r))
+    earned = expectation(probabilities, rewards)
+    return _of_rows(states, s[first], a[first], successors, probabilities, earned)
 
 
 def _table_of(environment: Any) -> Mapping[int, Any]:
@@ -215,48 +211,3 @@ def warn_of_axes(name: str, states: int, actions: int, taken: str) -> None:
     if states == actions > 1:
         line = f"{name}: {states} states and as many actions, taken as {taken}"
         warnings.warn(line, stacklevel=5)
-
-
-def _turned(table: Mapping[int, Any]) -> Mapping[int, Any]:
-    """P[s][a] from P[a][s]."""
-    actions = range(len(table))
-    try:
-        return {s: {a: table[a][s] for a in actions} for s in range(len(table[0]))}
-    except (KeyError, IndexError, TypeError) as error:
-        raise UserError(f"table: {error!r}, expected P[a][s] for a, s = 0, 1, …") from None
-
-
-def _checked_table(table: Mapping[int, Any]) -> list[dict[int, Any]]:
-    """The actions of every state in the order of their numbers; every entry is looked at."""
-    states, result = len(table), []
-    try:
-        for s in range(states):
-            row = table[s]
-            if not len(row):
-                raise UserError(f"table: state {s} has no actions")
-            listed = sorted(row) if isinstance(row, Mapping) else range(len(row))
-            for a in listed:
-                if not (isinstance(a, int | np.integer) and 0 <= a < 2**31):
-                    raise UserError(f"table: state {s}: action {a!r}, expected a number ≥ 0")
-                for p, successor, reward, _ in row[a]:
-                    if not (0 <= float(p) < math.inf and math.isfinite(float(reward))):
-                        raise UserError(
-                            f"table: state {s}, action {a}: probability {p} and reward {reward}, "
-                            "expected a probability ≥ 0 and a finite reward"
-                        )
-                    if not 0 <= int(successor) < states:
-                        raise UserError(
-                            f"table: state {s}, action {a}: successor {successor}, "
-                            f"expected a state in 0..{states - 1}"
-                        )
-            result.append({int(a): row[a] for a in listed})
-    except UserError:
-        raise
-    except (KeyError, IndexError, TypeError, ValueError) as error:
-        raise UserError(
-            f"table: {error!r}, expected P[s][a] to list (probability, successor, reward, "
-            "terminated) for s = 0, 1, … and its actions"
-        ) from None
-    if not result:
-        raise UserError("table: empty, expected P[s][a] for at least one state")
-    return result
