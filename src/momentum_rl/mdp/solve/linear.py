@@ -7,8 +7,8 @@ size: a Krylov method, preconditioned in the order of values. From a state, a go
 leads to better ones, so that, sorted by value, the matrix is nearly triangular. Elimination in that
 order is what sweeps from the goal outwards would do, and hardly fills in: an incomplete factor of
 it, whose size is bounded beforehand, leaves BiCGSTAB one to five steps where the problem has a
-direction (mazes). Where it has none it mixes, and needs few steps without any factor. Where states
-lead to states with numbers close to their own (inventories, queues), the factor is exact.
+direction (mazes). Where it has none it mixes, and needs few steps without any factor; or it has no
+order of values but one in space (inventories, queues), and is factored at once.
 """
 
 from collections.abc import Callable
@@ -20,8 +20,6 @@ from momentum_rl.mdp.model import FiniteMDP
 
 _FILL = 1 << 28  # entries that the factors of one system may need at most, by the estimate
 _HUB = 32  # a state with more neighbours counts as a full row, not towards the bandwidth
-_BAND = 10.0  # a band has at most this many times the entries of the matrix
-_WORK = 200.0  # multiplications of an elimination for each entry of the matrix
 _DROP = 1e-4  # entries of the incomplete factor below this share of their column are dropped
 _INCOMPLETE = 10.0  # it has at most this many times the entries of the matrix
 _DOWNHILL = 0.6  # least share of the probability leaving a state that leads to better ones
@@ -131,15 +129,13 @@ def evaluate(
 
     v = np.asarray(v)
     rewards = mdp.chosen(mdp.rewards, policy) if rewards is None else rewards
-    band = narrow(mdp, policy)
-    ranking = -v if ranking is None else ranking
-    order = np.arange(mdp.states) if band else np.argsort(ranking, kind="stable")
+    order = np.argsort(-v if ranking is None else ranking, kind="stable")
     matrix = system(mdp, policy, order)
     ordered, x = rewards[order], v[order]
     residual = ordered - matrix @ x
     best, least = x, float(np.abs(residual).max())
     if least > goal:
-        factor = _preconditioner(matrix, exact=band)
+        factor = _preconditioner(matrix)
         for _ in range(_CORRECTIONS):
             # The residual's own scale: a tolerance relative to it loses no digit to v's.
             step, _ = linalg.bicgstab(
@@ -161,28 +157,20 @@ def evaluate(
     return Evaluation(result, least)
 
 
-def narrow(mdp: FiniteMDP, policy: np.ndarray) -> bool:
-    """Whether states lead to states with numbers close to their own: the matrix is a band."""
-    p = mdp.chosen(mdp.probabilities, policy)
-    away = mdp.chosen(mdp.successors, policy) - np.arange(mdp.states)[:, None]
-    away = np.where(p > 0, away, 0)
-    below, above = max(-int(away.min()), 0), max(int(away.max()), 0)
-    rows, entries = 2 * below + above + 1, mdp.branching + 1
-    return rows <= _BAND * entries and below * (below + above) <= _WORK * entries
-
-
-def _preconditioner(matrix: Any, exact: bool) -> Any:
-    """A factor: exact, or incomplete; None where the order shows no direction."""
+def _preconditioner(matrix: Any) -> Any:
+    """An incomplete factor; None where the order shows no direction."""
     import scipy.sparse.linalg as linalg
 
-    natural: dict[str, Any] = {"permc_spec": "NATURAL", "diag_pivot_thresh": 0.0}
+    if _downhill(matrix) < _DOWNHILL:
+        return None
     try:
-        if exact:
-            factor = linalg.splu(matrix, **natural)
-        elif _downhill(matrix) < _DOWNHILL:
-            return None
-        else:
-            factor = linalg.spilu(matrix, drop_tol=_DROP, fill_factor=_INCOMPLETE, **natural)
+        factor = linalg.spilu(
+            matrix,
+            drop_tol=_DROP,
+            fill_factor=_INCOMPLETE,
+            permc_spec="NATURAL",
+            diag_pivot_thresh=0.0,
+        )
     except (RuntimeError, MemoryError):  # singular in float64, or too large
         return None
     return linalg.LinearOperator(matrix.shape, factor.solve)

@@ -6,7 +6,7 @@
     ipi   inexact policy iteration: a few sweeps of value iteration, then the greedy policy is
           evaluated by a Krylov method (see `linear`) as far as it helps
     auto  policy iteration on small problems; else modified policy iteration, and ipi as soon as
-          the bounds show that it would take much longer, or if policies are cheap to evaluate
+          the bounds show that it would take much longer
 
 Whatever the method, an answer is judged by the certificate of its last sweep (see `certificates`),
 and the answer is the best that was found.
@@ -19,7 +19,7 @@ import numpy as np
 
 from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.solve.certificates import NEAR, Aim, bracket, rounding, sweeps_needed
-from momentum_rl.mdp.solve.linear import distances, evaluate, narrow
+from momentum_rl.mdp.solve.linear import distances, evaluate
 
 Method = Literal["auto", "vi", "mpi", "pi", "ipi"]
 DIRECT = 1_000  # up to this many states, linear systems are solved directly
@@ -30,7 +30,6 @@ _PARTIAL = 8  # sweeps of the greedy policy between two improvements of mpi
 _LOOKS = 6  # improvements before the first look at the bound
 _WORTH = 60  # if it takes more improvements than this, policies are evaluated instead
 _BETWEEN = 10  # sweeps of value iteration between two evaluations of ipi
-_BANDS = 3  # evaluations by bands before the walk to the best states, which a corridor needs
 _EVALUATIONS = 300
 _ROUNDS = 6  # evaluations in a row without a better bound, then ipi gives up
 
@@ -197,16 +196,6 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
     return False
 
 
-def _by_bands(run: _Run, state: State) -> bool:
-    """A few steps of policy iteration, each of which costs a few sweeps; False if that won't do."""
-    for _ in range(_BANDS):
-        run.evaluations += 1
-        state = run.to(evaluate(run.mdp, np.asarray(state.policy), state.v, 0.0).v, 0)
-        if run.ended(state):
-            return True
-    return False
-
-
 def _absent(mdp: FiniteMDP) -> np.ndarray | float:
     """−inf at actions that a state does not have, else 0."""
     absent = np.isneginf(mdp.rewards)
@@ -221,8 +210,6 @@ def _auto(run: _Run) -> Found:
     first = run.to(run.start, _LOOKS, _PARTIAL)
     if run.ended(first):
         return run.best_found("mpi", f"done in {first.improvements} improvements")
-    if narrow(mdp, np.asarray(first.policy)) and (_by_bands(run, first) or _inexact(run, first)):
-        return run.best_found("ipi", "states lead to states close by")
     many = _LOOKS
     while True:
         state = run.to(first.v, many, _PARTIAL)
