@@ -32,7 +32,8 @@ from momentum_rl.core.targets import AVI
 from momentum_rl.errors import ToleranceMissed, UserError
 from momentum_rl.mdp import Optimum
 from momentum_rl.mdp.checks import FIELDS
-from momentum_rl.planning import Solution
+from momentum_rl.mdp.solve.solution import Solution, rounding_floor
+from momentum_rl.planning.engine import scheme
 from tests.oracles import optimal_q
 
 ODD = [
@@ -525,8 +526,8 @@ CALLS = {
     "at": (SOLVED.at, {"state": 0}),
     "action": (SOLVED.action, {"state": 0}),
     "policy_value": (momentum_rl.policy_value, {"mdp": SINGLE, "solution": SOLVED}),
-    "rounding_floor": (momentum_rl.planning.rounding_floor, {"mdp": SINGLE}),
-    "scheme": (momentum_rl.planning.scheme, {"which": "movi", "beta": None}),
+    "rounding_floor": (rounding_floor, {"mdp": SINGLE}),
+    "scheme": (scheme, {"which": "movi", "beta": None}),
     "compare": (
         momentum_rl.compare_schemes,
         {

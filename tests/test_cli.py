@@ -10,6 +10,7 @@ import pytest
 
 import momentum_rl
 from momentum_rl.cli import COMMANDS, command, main
+from momentum_rl.mdp.solve.solution import rounding_floor
 
 
 @pytest.fixture
@@ -93,7 +94,7 @@ def test_a_tolerance_that_float64_cannot_prove_is_said_and_soon(call, tmp_path):
     done = call("solve", path)
     assert done.returncode == 3
     (line,) = done.stderr.splitlines()
-    least = 4 * momentum_rl.planning.rounding_floor(large)
+    least = 4 * rounding_floor(large)
     # What was reached may be less than float64 is sure to prove: it is no contradiction.
     assert line.startswith("movi: tolerance: 1e-06, reached 0.")
     assert line.endswith("with rewards and values of this size float64 proves hardly less")

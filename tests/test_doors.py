@@ -16,7 +16,7 @@ from momentum_rl.envs.make import make_environment
 from momentum_rl.errors import door, fits, in_words
 from momentum_rl.mdp import FiniteMDP, finite_horizon, resolvent, weighted_norm
 from momentum_rl.mdp.families import Maze
-from momentum_rl.planning import scheme
+from momentum_rl.planning.engine import scheme
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import Environment
 from tests.oracles import refusal

@@ -10,7 +10,7 @@ import altair as alt
 import numpy as np
 
 import momentum_rl
-from momentum_rl.planning import scheme
+from momentum_rl.planning.engine import scheme
 from momentum_rl.planning.theory import trace
 
 alt.renderers.enable("svg")

@@ -142,7 +142,7 @@ class Compare(Garnets):
 
     def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
         """Mean and standard deviation over the MDPs, for every scheme and iteration."""
-        from momentum_rl.planning import compare_schemes
+        from momentum_rl.planning.comparison import compare_schemes
 
         result = compare_schemes(
             self.garnets(),

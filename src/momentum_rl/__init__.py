@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from momentum_rl.mdp import optimum as optimum
     from momentum_rl.mdp import policy_values as policy_values
     from momentum_rl.mdp import save_mdp as save_mdp
-    from momentum_rl.planning import compare_schemes as compare_schemes
-    from momentum_rl.planning import policy_value as policy_value
-    from momentum_rl.planning import solve as solve
+    from momentum_rl.mdp.solve.solution import policy_value as policy_value
+    from momentum_rl.planning.comparison import compare_schemes as compare_schemes
+    from momentum_rl.planning.solver import solve as solve
     from momentum_rl.runs.config import Config as Config
     from momentum_rl.sweeps.drive import sweep as sweep
     from momentum_rl.training.train import train as train
@@ -44,7 +44,9 @@ _HOMES = {
     ".core.options": ("Averaging", "Options"),
     ".agents.registry": ("register",),
     ".mdp": ("FiniteMDP", "garnet", "load_mdp", "optimum", "policy_values", "save_mdp"),
-    ".planning": ("compare_schemes", "policy_value", "solve"),
+    ".mdp.solve.solution": ("policy_value",),
+    ".planning.comparison": ("compare_schemes",),
+    ".planning.solver": ("solve",),
     ".runs.config": ("Config",),
     ".sweeps.drive": ("sweep",),
     ".core.targets": ("Algorithm", "Target", "momentum"),

@@ -14,7 +14,9 @@ from momentum_rl.mdp import (
     resolvent,
     save_mdp,
 )
-from momentum_rl.planning import compare_schemes, policy_value, solve
+from momentum_rl.mdp.solve.solution import policy_value
+from momentum_rl.planning.comparison import compare_schemes
+from momentum_rl.planning.solver import solve
 from tests.oracles import random_mdp, refusal
 
 COUNTS = (3, 1, 4, 2, 4, 1, 2)

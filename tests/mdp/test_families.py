@@ -10,7 +10,7 @@ import benchmarks.families
 from benchmarks.families import Epidemic, Forest, Inventory, Pendulum, Queue, Replacement
 from momentum_rl.mdp import garnet, optimum
 from momentum_rl.mdp.families import FAMILIES, Garnet, Maze
-from momentum_rl.planning import solve
+from momentum_rl.planning.solver import solve
 from tests.oracles import refusal
 
 

@@ -5,7 +5,7 @@ import pytest
 
 from momentum_rl.mdp import FiniteMDP, garnet, optimum
 from momentum_rl.mdp.families import Maze
-from momentum_rl.planning import solve
+from momentum_rl.planning.solver import solve
 from tests.oracles import refusal
 
 SIZE = 9

@@ -11,7 +11,8 @@ from momentum_rl.errors import ToleranceMissed, UserError
 from momentum_rl.mdp import FiniteMDP, policy_values, total_reward
 from momentum_rl.mdp.arrays import expectation
 from momentum_rl.mdp.solve.regularised import stochastic_policy_value
-from momentum_rl.planning import rounding_floor, solve
+from momentum_rl.mdp.solve.solution import rounding_floor
+from momentum_rl.planning.solver import solve
 
 # Rewards that cancel ----------------------------------------------------------------------------
 

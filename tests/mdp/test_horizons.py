@@ -15,7 +15,7 @@ from momentum_rl.mdp import (
     total_reward,
 )
 from momentum_rl.mdp.families import Maze
-from momentum_rl.planning import solve
+from momentum_rl.planning.solver import solve
 from tests.oracles import random_mdp, refusal
 from tests.slowly_mixing import corridor
 

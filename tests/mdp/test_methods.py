@@ -11,7 +11,7 @@ from momentum_rl.mdp import FiniteMDP, garnet, optimum
 from momentum_rl.mdp.families import Maze
 from momentum_rl.mdp.solve import linear, methods
 from momentum_rl.mdp.solve.certificates import Aim
-from momentum_rl.planning import solve
+from momentum_rl.planning.solver import solve
 from tests.oracles import optimal_q, random_mdp, refusal
 from tests.slowly_mixing import corridor, grid, nearly_decomposable, optimal, policy_matrix
 

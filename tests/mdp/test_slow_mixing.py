@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from momentum_rl.errors import ToleranceMissed
 from momentum_rl.mdp import FiniteMDP, garnet, optimum, policy_values, resolvent
 from momentum_rl.mdp.solve import certificates, exact, linear, methods, regularised
-from momentum_rl.planning import policy_value, solve
+from momentum_rl.mdp.solve.solution import policy_value
+from momentum_rl.planning.solver import solve
 from tests.oracles import refusal
 from tests.slowly_mixing import (
     corridor,

@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sparse
 
 from momentum_rl.mdp import FiniteMDP
-from momentum_rl.planning import solve
+from momentum_rl.planning.solver import solve
 from tests.oracles import refusal
 
 # pymdptoolbox's own fixture: P[a, s, s'] and R[a, s, s'] with as many actions as states.

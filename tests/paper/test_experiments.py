@@ -12,7 +12,7 @@ import momentum_rl
 from momentum_rl.cli import parse
 from momentum_rl.errors import UserError
 from momentum_rl.mdp import FiniteMDP, garnet, policy_values
-from momentum_rl.planning import compare_schemes
+from momentum_rl.planning.comparison import compare_schemes
 from paper.__main__ import COMMANDS
 from paper.tables.assumption import assumption_check
 from paper.tables.experiments import Assumption, Bounds, Compare, command_line, write_table

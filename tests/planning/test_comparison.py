@@ -7,8 +7,7 @@ import pytest
 import momentum_rl.planning.comparison
 from momentum_rl.core.schedules import Constant, Mean
 from momentum_rl.mdp import FiniteMDP, garnet, optimum
-from momentum_rl.planning import compare_schemes
-from momentum_rl.planning.comparison import run
+from momentum_rl.planning.comparison import compare_schemes, run
 from momentum_rl.planning.engine import scheme
 from tests.oracles import optimal_q, policy_q, random_mdp, refusal
 

@@ -7,9 +7,10 @@ import pytest
 from momentum_rl.core.schedules import Constant
 from momentum_rl.core.targets import Algorithm, Target
 from momentum_rl.mdp import FiniteMDP, garnet
-from momentum_rl.planning import compare_schemes, policy_value, rounding_floor, solve
-from momentum_rl.planning.comparison import run
+from momentum_rl.mdp.solve.solution import policy_value, rounding_floor
+from momentum_rl.planning.comparison import compare_schemes, run
 from momentum_rl.planning.engine import scheme
+from momentum_rl.planning.solver import solve
 from tests.oracles import optimal_q, policy_q, random_mdp, refusal
 
 NAMES = ("avi", "movi", "sql", "dpp")

@@ -196,7 +196,7 @@ class Solve:
             from momentum_rl.mdp.solve.solution import solution
 
             return solution(mdp, method=self.method, tolerance=self.tolerance)
-        from momentum_rl.planning import solve
+        from momentum_rl.planning.solver import solve
         from momentum_rl.plumbing.sizes import require
 
         if self.sampled:
