@@ -117,18 +117,16 @@ def evaluate(
     policy: np.ndarray,
     v: Any,
     goal: float,
-    rewards: np.ndarray | None = None,
     ranking: np.ndarray | None = None,
 ) -> Evaluation:
     """v_π from a guess v, until its residual is at most the goal, or no further.
 
-    ``rewards`` [S] are the policy's by default. ``ranking`` says which states come first (the
-    lowest); by default those with the highest v.
+    ``ranking`` says which states come first (the lowest); by default those with the highest v.
     """
     import scipy.sparse.linalg as linalg
 
     v = np.asarray(v)
-    rewards = mdp.chosen(mdp.rewards, policy) if rewards is None else rewards
+    rewards = mdp.chosen(mdp.rewards, policy)
     order = np.argsort(-v if ranking is None else ranking, kind="stable")
     matrix = system(mdp, policy, order)
     ordered, x = rewards[order], v[order]
