@@ -30,8 +30,8 @@ from momentum_rl.core.catalogue import TABLES
 from momentum_rl.core.schedules import Constant, Epsilon, Smoothing
 from momentum_rl.core.targets import AVI
 from momentum_rl.errors import ToleranceMissed, UserError
-from momentum_rl.mdp import Optimum
 from momentum_rl.mdp.checks import FIELDS
+from momentum_rl.mdp.solve.exact import Optimum
 from momentum_rl.mdp.solve.solution import Solution, rounding_floor
 from momentum_rl.planning.engine import scheme
 from tests.oracles import optimal_q
@@ -492,16 +492,16 @@ CALLS = {
         {"mdp": SINGLE, "policies": np.zeros(5, int), "tolerance": None},
     ),
     "resolvent": (
-        momentum_rl.mdp.resolvent,
+        momentum_rl.mdp.solve.exact.resolvent,
         {"mdp": SINGLE, "policies": np.zeros((1, 5), int), "x": ONES[None], "tolerance": None},
     ),
-    "weighted_norm": (momentum_rl.mdp.weighted_norm, {"x": ONES, "p": 1.0, "mu": None}),
+    "weighted_norm": (momentum_rl.mdp.solve.exact.weighted_norm, {"x": ONES, "p": 1.0, "mu": None}),
     "finite_horizon": (
-        momentum_rl.mdp.finite_horizon,
+        momentum_rl.finite_horizon,
         {"mdp": SINGLE, "horizon": 3, "final": None, "discount": None},
     ),
     "total_reward": (
-        momentum_rl.mdp.total_reward,
+        momentum_rl.total_reward,
         {"mdp": momentum_rl.mdp.families.Maze(size=3).mdp(), "tolerance": 1e-6},
     ),
     "solve": (

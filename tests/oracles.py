@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
-from momentum_rl.mdp import FiniteMDP
+from momentum_rl.mdp.model import FiniteMDP
 
 
 def refusal(function, *args, **kwargs):

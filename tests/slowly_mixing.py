@@ -4,7 +4,7 @@ import numpy as np
 import scipy.sparse as sparse
 import scipy.sparse.linalg as linalg
 
-from momentum_rl.mdp import FiniteMDP
+from momentum_rl.mdp.model import FiniteMDP
 
 MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))
 

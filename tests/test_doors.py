@@ -14,8 +14,10 @@ from momentum_rl.core.schedules import Constant, Schedule
 from momentum_rl.core.targets import Munchausen
 from momentum_rl.envs.make import make_environment
 from momentum_rl.errors import door, fits, in_words
-from momentum_rl.mdp import FiniteMDP, finite_horizon, resolvent, weighted_norm
 from momentum_rl.mdp.families import Maze
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import resolvent, weighted_norm
+from momentum_rl.mdp.solve.horizons import finite_horizon
 from momentum_rl.planning.engine import scheme
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import Environment

@@ -28,7 +28,7 @@ from momentum_rl.core.targets import (
     Munchausen,
 )
 from momentum_rl.errors import UserError
-from momentum_rl.mdp import FiniteMDP
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.planning.engine import Scheme, scheme
 from tests import family_oracles as oracle
 from tests.family_oracles import Problem, history, successors

@@ -19,17 +19,16 @@ def python(code):
 def test_modules_of_the_package_can_be_had_by_their_names_and_nothing_else():
     said = python(
         "import momentum_rl, sys; assert 'jax' not in sys.modules\n"
-        "print(momentum_rl.mdp.total_reward.__name__, momentum_rl.mdp.families.Maze.__name__)\n"
+        "print(momentum_rl.total_reward.__name__)\n"
         "print(hasattr(momentum_rl, 'nothing'), hasattr(momentum_rl.mdp, '_nothing'))\n"
         "print(momentum_rl.planning.__name__)"
     )
-    assert said == "total_reward Maze\nFalse False\nmomentum_rl.planning\n"
+    assert said == "total_reward\nFalse False\nmomentum_rl.planning\n"
 
 
 def test_the_public_names_are_listed():
     assert dir(momentum_rl) == sorted(momentum_rl.__all__)
     assert {"solve", "garnet", "train", "UserError"} < set(dir(momentum_rl))
-    assert dir(momentum_rl.mdp) == sorted(momentum_rl.mdp.__all__)
     assert all(getattr(momentum_rl, name) is not None for name in dir(momentum_rl))
 
 

@@ -16,7 +16,7 @@ from momentum_rl.plumbing.versions import NUMERIC, installed
 from momentum_rl.version import __version__
 
 if TYPE_CHECKING:
-    from momentum_rl.mdp import FiniteMDP
+    from momentum_rl.mdp.model import FiniteMDP
     from paper.tables.family import Row
 
 
@@ -52,7 +52,7 @@ class Garnets(ABC):
 
     def garnets(self) -> "FiniteMDP":
         """The MDPs."""
-        from momentum_rl.mdp import garnet
+        from momentum_rl.mdp.families import garnet
 
         return garnet(
             self.states,

@@ -14,7 +14,8 @@ import numpy as np
 
 from momentum_rl.core.family import weights
 from momentum_rl.errors import UserError
-from momentum_rl.mdp import FiniteMDP, weighted_norm
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import weighted_norm
 from momentum_rl.planning.theory import Trace, cumulative, largest_value
 
 Constants = Literal["stated", "derived"]

@@ -6,9 +6,9 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
+from momentum_rl import FiniteMDP, policy_values
 from momentum_rl.core.schedules import Constant, Schedule
 from momentum_rl.errors import UserError, check_count, check_seed
-from momentum_rl.mdp import FiniteMDP, policy_values
 from momentum_rl.mdp.solve.regularised import certain_optimum
 from momentum_rl.planning.engine import scheme
 from momentum_rl.planning.theory import (

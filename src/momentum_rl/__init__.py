@@ -26,12 +26,14 @@ if TYPE_CHECKING:
     from momentum_rl.core.targets import Algorithm as Algorithm
     from momentum_rl.core.targets import Target as Target
     from momentum_rl.core.targets import momentum as momentum
-    from momentum_rl.mdp import FiniteMDP as FiniteMDP
-    from momentum_rl.mdp import garnet as garnet
-    from momentum_rl.mdp import load_mdp as load_mdp
-    from momentum_rl.mdp import optimum as optimum
-    from momentum_rl.mdp import policy_values as policy_values
-    from momentum_rl.mdp import save_mdp as save_mdp
+    from momentum_rl.mdp.families import garnet as garnet
+    from momentum_rl.mdp.files import load_mdp as load_mdp
+    from momentum_rl.mdp.files import save_mdp as save_mdp
+    from momentum_rl.mdp.model import FiniteMDP as FiniteMDP
+    from momentum_rl.mdp.solve.exact import optimum as optimum
+    from momentum_rl.mdp.solve.exact import policy_values as policy_values
+    from momentum_rl.mdp.solve.horizons import finite_horizon as finite_horizon
+    from momentum_rl.mdp.solve.horizons import total_reward as total_reward
     from momentum_rl.mdp.solve.solution import policy_value as policy_value
     from momentum_rl.planning.comparison import compare_schemes as compare_schemes
     from momentum_rl.planning.solver import solve as solve
@@ -43,7 +45,11 @@ _HOMES = {
     ".agents.agent": ("load",),
     ".core.options": ("Averaging", "Options"),
     ".agents.registry": ("register",),
-    ".mdp": ("FiniteMDP", "garnet", "load_mdp", "optimum", "policy_values", "save_mdp"),
+    ".mdp.families": ("garnet",),
+    ".mdp.files": ("load_mdp", "save_mdp"),
+    ".mdp.model": ("FiniteMDP",),
+    ".mdp.solve.exact": ("optimum", "policy_values"),
+    ".mdp.solve.horizons": ("finite_horizon", "total_reward"),
     ".mdp.solve.solution": ("policy_value",),
     ".planning.comparison": ("compare_schemes",),
     ".planning.solver": ("solve",),

@@ -6,14 +6,9 @@ import pytest
 import quantecon
 import scipy.sparse as sparse
 
-from momentum_rl.mdp import (
-    FiniteMDP,
-    load_mdp,
-    optimum,
-    policy_values,
-    resolvent,
-    save_mdp,
-)
+from momentum_rl.mdp.files import load_mdp, save_mdp
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum, policy_values, resolvent
 from momentum_rl.mdp.solve.solution import policy_value
 from momentum_rl.planning.comparison import compare_schemes
 from momentum_rl.planning.solver import solve

@@ -13,14 +13,9 @@ import momentum_rl.mdp.solve.compiled
 import momentum_rl.mdp.solve.exact
 import momentum_rl.mdp.solve.methods
 from momentum_rl.errors import UserError
-from momentum_rl.mdp import (
-    FiniteMDP,
-    garnet,
-    optimum,
-    policy_values,
-    resolvent,
-    weighted_norm,
-)
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum, policy_values, resolvent, weighted_norm
 from tests.oracles import (
     dense_kernel,
     mdp_arrays,

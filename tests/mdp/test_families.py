@@ -8,8 +8,8 @@ import quantecon
 
 import benchmarks.families
 from benchmarks.families import Epidemic, Forest, Inventory, Pendulum, Queue, Replacement
-from momentum_rl.mdp import garnet, optimum
-from momentum_rl.mdp.families import FAMILIES, Garnet, Maze
+from momentum_rl.mdp.families import FAMILIES, Garnet, Maze, garnet
+from momentum_rl.mdp.solve.exact import optimum
 from momentum_rl.planning.solver import solve
 from tests.oracles import refusal
 

@@ -10,7 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
-from momentum_rl.mdp import FiniteMDP, garnet, load_mdp, save_mdp
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.files import load_mdp, save_mdp
+from momentum_rl.mdp.model import FiniteMDP
 from tests.oracles import mdp_arrays, refusal
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from momentum_rl.mdp import FiniteMDP, garnet, optimum
-from momentum_rl.mdp.families import Maze
+from momentum_rl.mdp.families import Maze, garnet
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum
 from momentum_rl.planning.solver import solve
 from tests.oracles import refusal
 

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from momentum_rl.mdp import garnet
+from momentum_rl.mdp.families import garnet
 from tests.oracles import refusal
 
 LIKELY = 1e-4  # tests with a fixed seed either pass for ever or point at a bias

@@ -2,14 +2,15 @@
 
 from fractions import Fraction
 
-import jax
 import numpy as np
 import pytest
 
 import momentum_rl
 from momentum_rl.errors import ToleranceMissed, UserError
-from momentum_rl.mdp import FiniteMDP, policy_values, total_reward
 from momentum_rl.mdp.arrays import expectation
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import policy_values
+from momentum_rl.mdp.solve.horizons import total_reward
 from momentum_rl.mdp.solve.regularised import stochastic_policy_value
 from momentum_rl.mdp.solve.solution import rounding_floor
 from momentum_rl.planning.solver import solve
@@ -118,7 +119,6 @@ WAYS = {
     "pairs": lambda mdp: solve(of_pairs(mdp)),
     "a member": lambda mdp: solve(mdp.as_batch()[0]),
     "a batch": lambda mdp: by_optimum(mdp.as_batch()),
-    "a pytree": lambda mdp: solve(jax.tree.map(lambda x: x, mdp)),
     "function": lambda mdp: solve(FiniteMDP.from_function(2, 1, by_function(mdp), 0.999)),
     "policy": evaluated,
     "stochastic policy": of_a_policy,

@@ -2,7 +2,8 @@ import gymnasium
 import numpy as np
 import pytest
 
-from momentum_rl.mdp import FiniteMDP, optimum
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum
 from tests.oracles import refusal
 
 # Names without a version mean the newest that is installed, with a warning.

@@ -6,15 +6,11 @@ import quantecon
 
 from benchmarks.families import Inventory
 from momentum_rl.cli import main
-from momentum_rl.mdp import (
-    FiniteMDP,
-    finite_horizon,
-    garnet,
-    optimum,
-    save_mdp,
-    total_reward,
-)
-from momentum_rl.mdp.families import Maze
+from momentum_rl.mdp.families import Maze, garnet
+from momentum_rl.mdp.files import save_mdp
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum
+from momentum_rl.mdp.solve.horizons import finite_horizon, total_reward
 from momentum_rl.planning.solver import solve
 from tests.oracles import random_mdp, refusal
 from tests.slowly_mixing import corridor

@@ -7,10 +7,11 @@ import pytest
 import quantecon
 
 from benchmarks.families import Inventory
-from momentum_rl.mdp import FiniteMDP, garnet, optimum
-from momentum_rl.mdp.families import Maze
+from momentum_rl.mdp.families import Maze, garnet
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.solve import linear, methods
 from momentum_rl.mdp.solve.certificates import Aim
+from momentum_rl.mdp.solve.exact import optimum
 from momentum_rl.planning.solver import solve
 from tests.oracles import optimal_q, random_mdp, refusal
 from tests.slowly_mixing import corridor, grid, nearly_decomposable, optimal, policy_matrix

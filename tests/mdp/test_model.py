@@ -1,7 +1,5 @@
 import dataclasses
 
-import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 import scipy.sparse as sparse
@@ -9,9 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
-from momentum_rl.mdp import FiniteMDP, garnet
 from momentum_rl.mdp.arrays import aligned
-from tests.oracles import dense_kernel, mdp_arrays, random_mdp, refusal
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
+from tests.oracles import dense_kernel, mdp_arrays, refusal
 
 FIELDS = ("successors", "probabilities", "rewards", "discount")
 
@@ -345,34 +344,7 @@ def test_a_read_only_view_of_a_writable_array_does_not_open_a_back_door():
     np.testing.assert_array_equal(mdp.rewards, np.ones((3, 2)))
 
 
-# The pytree and the batch ------------------------------------------------------------------------
-
-
-def test_an_mdp_survives_flattening_with_its_arrays():
-    mdp = random_mdp(0, 4, 2, 3)
-    parts, structure = jax.tree.flatten(mdp)
-    assert len(parts) == 4
-    again = jax.tree.unflatten(structure, parts)
-    assert isinstance(again, FiniteMDP)
-    assert_same(again, mdp)
-    doubled = jax.tree.map(lambda x: 2 * x, mdp)
-    np.testing.assert_array_equal(doubled.rewards, 2 * mdp.rewards)
-
-
-def test_an_mdp_goes_through_compiled_code_and_back_in_float64():
-    mdp = random_mdp(0, 4, 2, 3)
-    with jax.enable_x64(True):
-        again = jax.jit(lambda m: m)(mdp)
-        assert again.rewards.dtype == jnp.float64
-        assert_same(again, mdp)
-        assert (again.states, again.actions, again.branching) == (4, 2, 3)
-
-
-def test_vmap_maps_over_the_mdps_of_a_batch():
-    mdps = garnet(5, 2, 3, seed=4, count=3)
-    with jax.enable_x64(True):
-        totals = jax.vmap(lambda m: jnp.sum(m.rewards) * m.discount)(mdps)
-    np.testing.assert_allclose(totals, mdps.rewards.sum((1, 2)) * 0.9, rtol=1e-14)
+# The batch ---------------------------------------------------------------------------------------
 
 
 def test_a_batch_is_indexed_sliced_and_iterated():

@@ -5,7 +5,9 @@ import pytest
 
 import momentum_rl.mdp.solve.regularised
 import momentum_rl.planning.theory
-from momentum_rl.mdp import FiniteMDP, garnet, optimum, policy_values
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum, policy_values
 from momentum_rl.mdp.solve.regularised import (
     entropy_bias,
     following,

@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from momentum_rl.errors import ToleranceMissed
-from momentum_rl.mdp import FiniteMDP, garnet, optimum, policy_values, resolvent
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.solve import certificates, exact, linear, methods, regularised
+from momentum_rl.mdp.solve.exact import optimum, policy_values, resolvent
 from momentum_rl.mdp.solve.solution import policy_value
 from momentum_rl.planning.solver import solve
 from tests.oracles import refusal

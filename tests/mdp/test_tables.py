@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 
-from momentum_rl.mdp import FiniteMDP
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.planning.solver import solve
 from tests.oracles import refusal
 

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import on_device
 from momentum_rl.planning.engine import member_keys, sample, scheme, thresholds
 from momentum_rl.planning.theory import trace

@@ -11,7 +11,9 @@ import pytest
 import momentum_rl
 from momentum_rl.cli import parse
 from momentum_rl.errors import UserError
-from momentum_rl.mdp import FiniteMDP, garnet, policy_values
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import policy_values
 from momentum_rl.planning.comparison import compare_schemes
 from paper.__main__ import COMMANDS
 from paper.tables.assumption import assumption_check

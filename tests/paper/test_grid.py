@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from momentum_rl.mdp import garnet
+from momentum_rl.mdp.families import garnet
 from momentum_rl.mdp.solve.regularised import regularised_optimum
 from momentum_rl.planning.comparison import compare_schemes
 from momentum_rl.planning.engine import scheme

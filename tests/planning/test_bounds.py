@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 
 import momentum_rl.planning.theory as bounds_module
 from momentum_rl.core.schedules import Constant
-from momentum_rl.mdp import FiniteMDP, garnet, optimum, weighted_norm
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum, weighted_norm
 from momentum_rl.planning.engine import scheme
 from momentum_rl.planning.theory import (
     Trace,

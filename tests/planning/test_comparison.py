@@ -6,7 +6,9 @@ import pytest
 
 import momentum_rl.planning.comparison
 from momentum_rl.core.schedules import Constant, Mean
-from momentum_rl.mdp import FiniteMDP, garnet, optimum
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum
 from momentum_rl.planning.comparison import compare_schemes, run
 from momentum_rl.planning.engine import scheme
 from tests.oracles import optimal_q, policy_q, random_mdp, refusal

@@ -6,7 +6,8 @@ from scipy import stats
 
 from momentum_rl.core.schedules import Constant
 from momentum_rl.core.targets import SCHEMES, SpeedyQLearning
-from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import on_device
 from momentum_rl.planning.engine import (
     Scheme,

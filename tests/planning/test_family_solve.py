@@ -8,7 +8,9 @@ from momentum_rl import cli
 from momentum_rl.core.catalogue import TABLES, label, options_of
 from momentum_rl.core.family import MirrorDescent
 from momentum_rl.core.targets import AVI
-from momentum_rl.mdp import FiniteMDP, optimum, save_mdp
+from momentum_rl.mdp.files import save_mdp
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum
 from momentum_rl.mdp.solve.regularised import entropy_bias, regularised_optimum
 from momentum_rl.planning.engine import scheme
 from tests.oracles import random_mdp, refusal

@@ -8,7 +8,8 @@ from hypothesis.extra.numpy import arrays
 
 import momentum_rl.mdp.solve.exact
 import momentum_rl.planning.theory
-from momentum_rl.mdp import garnet, optimum
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.solve.exact import optimum
 from momentum_rl.planning.theory import batch_losses, distinct_rows, policy_losses
 from tests.oracles import optimal_q, policy_q, random_mdp
 
@@ -47,7 +48,7 @@ def test_an_optimal_policy_loses_nothing(path):
 
 def test_a_tiny_loss_is_not_lost_in_rounding():
     """One state; action 1 earns 1e-12 less than action 0, for ever."""
-    mdp = momentum_rl.mdp.FiniteMDP(
+    mdp = momentum_rl.FiniteMDP(
         np.zeros((1, 2, 1), int), np.ones((1, 2, 1)), np.array([[1.0, 1.0 - 2.0**-40]]), 0.99
     )
     q = optimum(mdp).q

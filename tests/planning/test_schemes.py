@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from momentum_rl.core.schedules import Constant, Mean, Smoothing
 from momentum_rl.core.targets import MOVI, smoothed_value_iteration
-from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import on_device
 from momentum_rl.planning.comparison import run
 from momentum_rl.planning.engine import (

@@ -6,7 +6,8 @@ import pytest
 
 from momentum_rl.core.schedules import Constant
 from momentum_rl.core.targets import Algorithm, Target
-from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.solve.solution import policy_value, rounding_floor
 from momentum_rl.planning.comparison import compare_schemes, run
 from momentum_rl.planning.engine import scheme

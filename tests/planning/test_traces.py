@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import momentum_rl.planning.theory as errors_module
 from momentum_rl.core.schedules import Constant
-from momentum_rl.mdp import FiniteMDP, garnet
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import on_device
 from momentum_rl.planning.comparison import run
 from momentum_rl.planning.engine import member_keys, sample, scheme, thresholds

@@ -1,4 +1,4 @@
-"""The finite MDP: sparse by construction, validated at the door, immutable, a JAX pytree.
+"""The finite MDP: sparse by construction, validated at the door, immutable.
 
     successors     [S, A, B]  integers: the B states that may follow (s, a)
     probabilities  [S, A, B]  float64: with which probability
@@ -254,7 +254,7 @@ def leaves(mdp: FiniteMDP) -> tuple[Any, ...]:
 
 
 def unchecked(*fields: Any, names: Any = (None, None), missed: float = 0.0) -> FiniteMDP:
-    """Without validation or copies: for leaves that are tracers or come from a valid MDP."""
+    """Without validation or copies: for arrays that come from a valid MDP."""
     mdp = object.__new__(FiniteMDP)
     _set(mdp, *fields, names=names, missed=missed)
     return mdp

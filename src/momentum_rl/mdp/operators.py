@@ -15,14 +15,8 @@ import numpy as np
 from jax import Array
 
 from momentum_rl.errors import UserError
-from momentum_rl.mdp.model import FiniteMDP, leaves, unchecked
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.plumbing.compilation import library_takes
-
-jax.tree_util.register_pytree_node(
-    FiniteMDP,
-    lambda mdp: (leaves(mdp), mdp.missed),
-    lambda missed, parts: unchecked(*parts, missed=missed),
-)
 
 
 class DeviceMDP(NamedTuple):

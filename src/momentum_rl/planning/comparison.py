@@ -16,8 +16,8 @@ from momentum_rl.core.options import Options
 from momentum_rl.core.schedules import Schedule
 from momentum_rl.core.targets import Algorithm
 from momentum_rl.errors import UserError, check_count, check_seed, door
-from momentum_rl.mdp import FiniteMDP
 from momentum_rl.mdp.checks import require_batch
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import masked, table_jit
 from momentum_rl.mdp.solve.regularised import certain_optimum
 from momentum_rl.planning.engine import (

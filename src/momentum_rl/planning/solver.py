@@ -16,8 +16,8 @@ from momentum_rl.core.schedules import Schedule, Smoothing
 from momentum_rl.core.soft import soft_maximum
 from momentum_rl.core.targets import AVI
 from momentum_rl.errors import UserError, check_count, check_seed, door
-from momentum_rl.mdp import FiniteMDP
 from momentum_rl.mdp.checks import require_single
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import DeviceMDP, masked, on_device, table_jit
 from momentum_rl.mdp.solve.certificates import Aim, check_tolerance, sweeps_needed
 from momentum_rl.mdp.solve.compiled import optimal_bracket

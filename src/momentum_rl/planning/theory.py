@@ -31,9 +31,10 @@ from jax import Array
 
 from momentum_rl.core.schedules import Mean
 from momentum_rl.errors import UserError, check_count, check_seed
-from momentum_rl.mdp import FiniteMDP, policy_values, resolvent, weighted_norm
 from momentum_rl.mdp.checks import check_shape, require_batch
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import DeviceMDP, expected, on_device, select
+from momentum_rl.mdp.solve.exact import policy_values, resolvent, weighted_norm
 from momentum_rl.mdp.solve.methods import DIRECT
 from momentum_rl.mdp.solve.regularised import certain_optimum, stochastic_policy_value
 from momentum_rl.planning.engine import Sampler, Scheme, member_keys, policy, sampler, start, update
