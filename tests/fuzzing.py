@@ -452,7 +452,6 @@ CALLS = {
         {
             **{name: getattr(SINGLE, name) for name in FIELDS},
             **dict.fromkeys(["state_names", "action_names"]),
-            "minimise": False,
         },
     ),
     "from_dense": (

@@ -175,12 +175,16 @@ def test_a_table_whose_states_have_different_actions_is_accepted():
     np.testing.assert_allclose(optimum(mdp).q.max(1), v, rtol=0, atol=1e-8)
 
 
-def test_costs_are_rewards_with_the_sign_turned():
+def test_costs_of_a_file_are_rewards_with_the_sign_turned(tmp_path):
+    """What costs +inf cannot be done."""
     mdp = random_mdp(3, 6, 2, 3)
-    costly = FiniteMDP(mdp.successors, mdp.probabilities, -mdp.rewards, 0.9, minimise=True)
+    arrays = {name: getattr(mdp, name) for name in ("successors", "probabilities", "discount")}
+    np.savez(tmp_path / "costs.npz", rewards=-mdp.rewards, **arrays)
+    costly = load_mdp(tmp_path / "costs.npz", minimise=True)
     np.testing.assert_array_equal(costly.rewards, mdp.rewards)
     forbidden = np.where(np.arange(2) == 1, np.inf, -mdp.rewards)
-    only = FiniteMDP(mdp.successors, mdp.probabilities, forbidden, 0.9, minimise=True)
+    np.savez(tmp_path / "forbidden.npz", rewards=forbidden, **arrays)
+    only = load_mdp(tmp_path / "forbidden.npz", minimise=True)
     assert (optimum(only).policy == 0).all()
 
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from momentum_rl.errors import UserError, check_count, door
 from momentum_rl.mdp.arrays import frozen
-from momentum_rl.mdp.checks import FIELDS, checked_names, floats, validated
+from momentum_rl.mdp.checks import FIELDS, checked_names, validated
 from momentum_rl.mdp.tables import Axes, of_kernel, of_matrices, of_pairs, of_toy_text
 from momentum_rl.plumbing.sizes import require
 
@@ -36,8 +36,6 @@ class FiniteMDP:
       rewards: [S, A]; also [S], [S, A, S'] or [S, A, B]: r(s), r(s, a, s'). −inf where a state does
         not have an action.
       discount: γ.
-      minimise: whether the rewards are costs. They are kept with the sign turned, so that a value
-        is minus a cost.
       state_names: S texts.
       action_names: A texts.
 
@@ -66,12 +64,9 @@ class FiniteMDP:
         rewards: Any,
         discount: Any,
         *,
-        minimise: bool = False,
         state_names: Any = None,
         action_names: Any = None,
     ) -> None:
-        if minimise:  # what costs +inf cannot be done
-            rewards = -floats("rewards", rewards)
         fields: Any = validated(successors, probabilities, rewards, discount)
         arrays = (frozen(array, dtype, copy=True) for array, dtype in zip(fields, _DTYPES))
         _set(self, *arrays, names=(state_names, action_names), missed=fields.missed)
@@ -152,7 +147,7 @@ class FiniteMDP:
         Rewards may also be [S] or [S, A, S']. ``axes="AS"`` takes a kernel P[a, s, s'] instead,
         [A, S, S] (or [M, A, S, S]). Where A = S a kernel does not show which it is: it is taken as
         P[s, a, s'], with a warning unless ``axes="SA"`` says so. Rewards begin with S in any case.
-        ``more`` are the constructor's other arguments: costs, names.
+        ``more`` are the constructor's other arguments: names.
 
         >>> import numpy as np
         >>> kernel = np.array([[[0.5, 0.5]], [[0.0, 1.0]]])
