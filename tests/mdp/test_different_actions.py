@@ -263,6 +263,13 @@ def test_malformed_state_action_pairs_are_refused(states, actions, rows, rewards
     assert refusal(FiniteMDP.from_pairs, states, actions, kernel, rewards, 0.9).startswith(start)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "uint64"])
+def test_pairs_are_numbered_by_integers_of_any_type(dtype):
+    s, a = np.array([0, 1, 0], dtype), np.array([1, 0, 0], dtype)
+    mdp = FiniteMDP.from_pairs(s, a, np.eye(2)[[0, 1, 1]], [1.0, 2.0, 3.0], 0.5)
+    np.testing.assert_array_equal(mdp.rewards, [[3, 1], [2, -np.inf]])
+
+
 def test_a_policy_with_an_action_that_a_state_does_not_have_is_refused():
     mdp = uneven(0)
     policy = np.zeros(mdp.states, int)

@@ -144,10 +144,10 @@ def _of_rows(
     rewards: np.ndarray,
 ) -> Arrays:
     """Tables from L rows, each of a pair (s, a); the pairs without a row are not there."""
-    s, actions = s.astype(np.int64), int(a.max()) + 1
-    shape = (states, actions, successors.shape[1])
-    cells = states * actions
+    actions = int(a.max()) + 1
+    shape, cells = (states, actions, successors.shape[1]), states * actions
     require(f"a table of {cells:,} pairs (s, a)", memory=cells * (12 * shape[2] + 8))
+    s, a = s.astype(np.int64), a.astype(np.int64)
     twice = np.bincount(s * actions + a) > 1
     if twice.any():
         state, action = divmod(int(np.argmax(twice)), actions)
