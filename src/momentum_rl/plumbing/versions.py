@@ -6,6 +6,7 @@ import time
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from momentum_rl.plumbing.sizes import available_cores
 from momentum_rl.version import __version__
 
 NUMERIC = ("jax", "jaxlib", "numpy")
@@ -26,14 +27,13 @@ def installed(names: tuple[str, ...]) -> dict[str, str]:
 def machine() -> dict[str, str]:
     """What decides how numbers round beside the versions: the processor, threads, XLA's flags."""
     names = ("vendor_id", "cpu family", "model")
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     file, known = Path("/proc/cpuinfo"), {}
     if file.exists():
         lines = (line.partition(":") for line in file.read_text().split("\n\n")[0].splitlines())
         known = {name.strip(): value.strip() for name, _, value in lines}
     return {
         "processor": " ".join(known.get(name, "") for name in names).strip() or platform.machine(),
-        "threads": os.environ.get("NPROC", str(cores)),
+        "threads": os.environ.get("NPROC", str(len(available_cores()))),
         "xla_flags": os.environ.get("XLA_FLAGS", ""),
     }
 

@@ -175,7 +175,8 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
     residual = backed_up(mdp, v).max(-1) - v
     low = v + residual.min() / (1 - discount)
     steps = distances(mdp, np.flatnonzero(v >= v.max() - 1e-9 * np.ptp(v)))
-    policy = (_absent(mdp) - (mdp.probabilities * steps[mdp.successors]).sum(-1)).argmax(-1)
+    ahead = (mdp.probabilities * steps[mdp.successors]).sum(-1)
+    policy = np.where(np.isneginf(mdp.rewards), np.inf, ahead).argmin(-1)
     run.evaluations += 1
     straight = evaluate(mdp, policy, low, 1e-3 * np.ptp(residual) + 1e-12, ranking=steps).v
     v, fails = np.where(straight > low, straight, low), 0
@@ -194,12 +195,6 @@ def _inexact(run: _Run, state: State | None = None) -> bool:
         policy = np.asarray(state.policy)
         v = evaluate(mdp, policy, v, max(1e-3 * span, least)).v
     return False
-
-
-def _absent(mdp: FiniteMDP) -> np.ndarray | float:
-    """−inf at actions that a state does not have, else 0."""
-    absent = np.isneginf(mdp.rewards)
-    return np.where(absent, -np.inf, 0.0) if absent.any() else 0.0
 
 
 def _auto(run: _Run) -> Found:
