@@ -4,13 +4,51 @@ In an inventory states have different actions; a forest is what textbooks solve 
 is a closed form, a docstring gives it and a test uses it.
 """
 
-from dataclasses import dataclass
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
-from momentum_rl.errors import UserError, check_count
-from momentum_rl.mdp.families import Family
-from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.errors import UserError, check_count, check_fields, check_fraction, check_seed
+from momentum_rl.mdp.checks import FIELDS
+from momentum_rl.mdp.model import FiniteMDP, adopted
+from momentum_rl.plumbing.sizes import require
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family(ABC):
+    """What all families have."""
+
+    discount: float = 0.99
+    """γ."""
+    seed: int = 0
+    """Seed of whatever is random in it."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
+
+    @abstractmethod
+    def mdp(self) -> FiniteMDP:
+        """The MDP."""
+
+    def batch(self, count: int) -> FiniteMDP:
+        """Members with seeds ``seed``, ``seed + 1``, …, as a batch."""
+        check_count("count", count)
+        each = [replace(self, seed=self.seed + i).mdp() for i in range(count)]
+        return adopted(*(np.stack([getattr(mdp, name) for mdp in each]) for name in FIELDS))
+
+    def adopt(self, *arrays: np.ndarray, **names: Any) -> FiniteMDP:
+        """The MDP of successors, probabilities and rewards."""
+        return adopted(*arrays, np.float64(self.discount), **names)
+
+    def check(self, size: int, states: int, entries: int, **shares: float) -> None:
+        """Sizes and probabilities, before anything is allocated: ``entries`` per state."""
+        check_count("size", size)
+        check_seed(self.seed)
+        for name, share in shares.items():
+            check_fraction(name, share)
+        require(f"{states:,} states", memory=2 * states * entries * 12)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import tyro
 from tyro.conf import Positional, arg
 
-from momentum_rl.mdp.families import FAMILIES, Family
+from momentum_rl.mdp.families import FAMILIES, Garnet, Maze
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class Make:
         from momentum_rl.plumbing.files import file_to_write
 
         file_to_write(self.out)
-        family: Family = getattr(self, "family", FAMILIES[self.name]())
+        family: Garnet | Maze = getattr(self, "family", FAMILIES[self.name]())
         mdp = family.mdp()
         save_mdp(mdp, self.out)
         print(f"written      {self.out}: {mdp}")

@@ -7,9 +7,7 @@ A family is a frozen dataclass with ``mdp()``; `FAMILIES` has them by the names 
 FiniteMDP(16 states, 4 actions, 3 successors, discount 0.9)
 """
 
-from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -30,42 +28,7 @@ _AT_ONCE = 1 << 17  # rows of a Garnet drawn at a time: part of what a seed mean
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family(ABC):
-    """What all families have."""
-
-    discount: float = 0.99
-    """γ."""
-    seed: int = 0
-    """Seed of whatever is random in it."""
-
-    def __post_init__(self) -> None:
-        check_fields(self)
-
-    @abstractmethod
-    def mdp(self) -> FiniteMDP:
-        """The MDP."""
-
-    def batch(self, count: int) -> FiniteMDP:
-        """Members with seeds ``seed``, ``seed + 1``, …, as a batch."""
-        check_count("count", count)
-        each = [replace(self, seed=self.seed + i).mdp() for i in range(count)]
-        return adopted(*(np.stack([getattr(mdp, name) for mdp in each]) for name in FIELDS))
-
-    def adopt(self, *arrays: np.ndarray, **names: Any) -> FiniteMDP:
-        """The MDP of successors, probabilities and rewards."""
-        return adopted(*arrays, np.float64(self.discount), **names)
-
-    def check(self, size: int, states: int, entries: int, **shares: float) -> None:
-        """Sizes and probabilities, before anything is allocated: ``entries`` per state."""
-        check_count("size", size)
-        check_seed(self.seed)
-        for name, share in shares.items():
-            check_fraction(name, share)
-        require(f"{states:,} states", memory=2 * states * entries * 12)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Garnet(Family):
+class Garnet:
     """The random MDP of the paper."""
 
     states: int = 30
@@ -76,6 +39,8 @@ class Garnet(Family):
     """N_B, distinct successors of each (s, a) (paper: 4)."""
     discount: float = 0.9
     """γ (the paper does not say)."""
+    seed: int = 0
+    """The seed."""
 
     def mdp(self) -> FiniteMDP:
         """[states, actions, branching]; see :func:`garnet`."""
@@ -151,7 +116,7 @@ def _draw_rows(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Maze(Family):
+class Maze:
     """A maze on a slippery square of --size × --size cells, with walls at random.
 
     Russell and Norvig, "Artificial Intelligence", chapter 17: up, right, down or left; a step goes
@@ -167,10 +132,21 @@ class Maze(Family):
     """The share of cells that are walls."""
     slip: float = 0.2
     """The probability that a step goes sideways."""
+    discount: float = 0.99
+    """γ."""
+    seed: int = 0
+    """Seed of the walls."""
+
+    def __post_init__(self) -> None:
+        check_fields(self)
 
     def mdp(self) -> FiniteMDP:
         """[size², 4, 3]."""
-        self.check(self.size, self.size**2, 12, walls=self.walls, slip=self.slip)
+        check_count("size", self.size)
+        check_seed(self.seed)
+        check_fraction("walls", self.walls)
+        check_fraction("slip", self.slip)
+        require(f"{self.size**2:,} states", memory=2 * self.size**2 * 12 * 12)
         n, cells = self.size, self.size**2
         blocked = np.random.default_rng(self.seed).random((n, n)) < self.walls
         blocked[0, 0] = blocked[-1, -1] = False
@@ -187,7 +163,14 @@ class Maze(Family):
         rewards = np.full(to.shape, -1.0)
         successors[-1], rewards[-1] = cells - 1, 0.0
         names = ["up", "right", "down", "left"]
-        return self.adopt(successors, probabilities, rewards, action_names=names)
+        gamma = np.float64(self.discount)
+        return adopted(successors, probabilities, rewards, gamma, action_names=names)
+
+    def batch(self, count: int) -> FiniteMDP:
+        """Mazes with seeds ``seed``, ``seed + 1``, …, as a batch."""
+        check_count("count", count)
+        each = [replace(self, seed=self.seed + i).mdp() for i in range(count)]
+        return adopted(*(np.stack([getattr(mdp, name) for mdp in each]) for name in FIELDS))
 
 
-FAMILIES: dict[str, type[Family]] = {"garnet": Garnet, "maze": Maze}
+FAMILIES: dict[str, type[Garnet] | type[Maze]] = {"garnet": Garnet, "maze": Maze}
