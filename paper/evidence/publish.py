@@ -46,7 +46,7 @@ FIGURES = HERE / "figures"
 PAGES = (HERE.parents[1] / "docs" / "evidence.md", HERE.parents[1] / "README.md")
 WATCHED = ("Asterix", "Asterix torch", "Breakout", "Freeway", "Seaquest", "SpaceInvaders")
 SEEDS, DRAWN_STEPS = 3, 10_000_000
-"""What alongside.py is run on (a game, and from which weights), with how many seeds; and
+"""What was measured alongside (a game, and from which weights), with how many seeds; and
 the length of the runs whose curves it is compared with."""
 ANSWERS: Mapping[Group, Sequence[str]] = {
     MAIN: (BASELINE, DECOUPLED, MOMENTUM, "munchausen-dqn"),
@@ -55,7 +55,7 @@ ANSWERS: Mapping[Group, Sequence[str]] = {
 ANSWERED = "Asterix"
 """What the answer compares, by protocol; and the game that both protocols have."""
 MUJOCO, SAC = (("Hopper-v5", 2), ("HalfCheetah-v5", 2)), ("Gymnasium", "sac")
-"""What peer.py is run on and with how many seeds, as the plan says; our runs of it."""
+"""What the peer was run on and with how many seeds, as the plan says; our runs of it."""
 FORMATS = ("png", "svg", "csv")
 SCALE = 1.5
 """Pixels of a committed PNG by point of the figure: every version of it stays in the history."""
@@ -188,7 +188,7 @@ def _estimate(estimate: Estimate | None) -> str:
 
 
 def alongside(evidence: Evidence) -> str:
-    """DQN measured as the study measures: games played alongside the training (alongside.py)."""
+    """DQN measured as the study measures: games played alongside the training."""
     rows = []
     published = {
         game_of(entry.env): entry for entry in evidence.plan.published if entry.label == BASELINE

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 from pathlib import Path
 
-import jax
 import numpy as np
 import pytest
 
@@ -15,7 +14,7 @@ from momentum_rl.report.figure import table_of
 from momentum_rl.report.statistics import compare
 from momentum_rl.runs.finding import find_runs
 from momentum_rl.runs.sweep import read_sweep, read_sweep_file
-from paper.evidence import alongside, collect, peer, publish
+from paper.evidence import collect, publish
 from paper.evidence.plates import drawn
 from tests.paper.audit_evidence import is_share
 
@@ -99,22 +98,6 @@ def test_a_run_is_collected_with_the_commit_of_an_unchanged_clone(tmp_path):
         collect.commit_of(clone)
 
 
-def test_games_alongside_are_counted_where_they_end():
-    """Three games: of 5 over the first border, of 7 within the second row, of 1 unfinished."""
-    rewards, ends = np.zeros(100_000, np.float32), np.zeros(100_000, bool)
-    rewards[[10, 49_999, 50_000]] = 2, 2, 1
-    rewards[[50_001, 60_000]] = 3, 4
-    rewards[70_000] = 1
-    ends[[50_000, 60_000]] = True
-    rows = alongside.rows_of(rewards, ends)
-    assert rows == [
-        {"step": 50_000, "episodes": 0, "score": None},
-        {"step": 100_000, "episodes": 2, "score": 6.0},
-    ]
-    ends[20] = True  # a game of 2, and one of 3 over the border
-    assert alongside.rows_of(rewards, ends)[0] == {"step": 50_000, "episodes": 1, "score": 2.0}
-
-
 def test_a_curve_is_read_as_the_study_draws_it():
     """3,000 games of 1, then 1,000 of 2, and 18,000 to come at that rate: the last 2,200 count."""
     games = [(300, 1.0)] * 10 + [(100, 2.0)] * 10
@@ -126,18 +109,6 @@ def test_a_curve_is_read_as_the_study_draws_it():
     rows[0] = {"step": 50_000, "episodes": 0, "score": None}
     rows[1:10] = [{**row, "episodes": 10} for row in rows[1:10]]
     assert publish.as_drawn(rows) == pytest.approx((1_000 * 2 + 90 * 1) / 1_090)
-
-
-def test_weights_are_drawn_as_pytorch_draws_them():
-    """Of 30 inputs (a convolution of 3 × 2 over 5) and of 16: variances of bound²/3."""
-    shapes = {"conv": {"kernel": (3, 2, 5, 400), "bias": (400,)}, "dense": {"kernel": (16, 900)}}
-    made = jax.tree.map(lambda shape: np.zeros(shape), shapes, is_leaf=lambda x: type(x) is tuple)
-    drawn = alongside.as_torch_draws(made, jax.random.key(0))
-    for name, inputs in (("conv", 30), ("dense", 16)):
-        for leaf in drawn[name].values():
-            assert np.abs(leaf).max() <= inputs**-0.5
-            assert np.mean(leaf**2) == pytest.approx(1 / (3 * inputs), rel=0.15)
-    assert np.unique(drawn["conv"]["bias"]).size == 400
 
 
 def test_games_alongside_carry_what_made_them():
@@ -153,31 +124,29 @@ def test_games_alongside_carry_what_made_them():
             assert [row["step"] for row in record["rows"]] == list(range(50_000, 1_000_001, 50_000))
 
 
-def test_the_peer_has_the_settings_steps_and_evaluations_of_our_runs():
+def test_the_peers_runs_have_the_settings_steps_and_evaluations_of_ours():
     cells = read_sweep_file(publish.HERE / "9-mujoco.toml").cells
     assert {cell.env: len(cell.seeds) for cell in cells} == dict(publish.MUJOCO)
-    config, own = cells[0].config_of(0), peer.SETTINGS
-    assert (config.steps, config.evaluate_every) == (peer.STEPS, peer.EVERY)
-    assert config.periodic_episodes == config.final_episodes == peer.EPISODES
-    assert (config.learning_rate, config.gamma) == (own["learning_rate"], own["gamma"])
-    assert (config.replay_capacity, config.batch_size) == (own["buffer_size"], own["batch_size"])
-    assert (config.learning_starts, config.epsilon_warmup) == (own["learning_starts"],) * 2
-    assert list(config.hidden) == own["policy_kwargs"]["net_arch"]
-    assert config.update_period == own["train_freq"] == own["gradient_steps"] == 1
-    assert own["tau"] == SAC().polyak
-
-
-def test_the_peers_runs_carry_what_made_them():
+    config = cells[0].config_of(0)
     for file in (publish.HERE / "peers").glob("*/*.json"):
         record = json.loads(file.read_text())
         assert (record["env"], f"seed-{record['seed']}") == (file.parent.name, file.stem)
-        # What stable-baselines3 adds to the keywords by default is in the older records, too.
-        assert record["settings"]["policy_kwargs"].pop("use_sde", False) is False
-        assert record["settings"] == peer.SETTINGS
-        assert set(peer.PACKAGES) <= set(record["versions"])
-        steps = list(range(peer.EVERY, peer.STEPS + 1, peer.EVERY))
+        own = record["settings"]
+        assert (config.learning_rate, config.gamma) == (own["learning_rate"], own["gamma"])
+        assert (config.replay_capacity, config.batch_size) == (
+            own["buffer_size"],
+            own["batch_size"],
+        )
+        assert (config.learning_starts, config.epsilon_warmup) == (own["learning_starts"],) * 2
+        assert list(config.hidden) == own["policy_kwargs"]["net_arch"]
+        assert config.update_period == own["train_freq"] == own["gradient_steps"] == 1
+        assert own["tau"] == SAC().polyak
+        assert {"stable-baselines3", "torch", "mujoco"} <= set(record["versions"])
+        steps = list(range(config.evaluate_every, config.steps + 1, config.evaluate_every))
         assert [row["step"] for row in record["rows"]] == steps
-        assert all(np.mean(row["returns"]) == pytest.approx(row["mean"]) for row in record["rows"])
+        for row in record["rows"]:
+            assert len(row["returns"]) == config.periodic_episodes
+            assert np.mean(row["returns"]) == pytest.approx(row["mean"])
 
 
 def test_an_interval_over_few_seeds_leaves_out_zero_as_often_as_the_page_says():
