@@ -7,10 +7,30 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from momentum_rl.core.schedules import Constant, Epsilon, Heuristic, Mean, RateUpdates, Smoothing
+from momentum_rl.core.schedules import (
+    Capped,
+    Constant,
+    Epsilon,
+    Heuristic,
+    Mean,
+    RateUpdates,
+    Smoothing,
+)
 from tests.oracles import refusal
 
-SCHEDULES = [Mean(), RateUpdates(7), Constant(0.3), Heuristic(7), Epsilon(20, 50, 0.1)]
+SCHEDULES = [
+    Mean(),
+    RateUpdates(7),
+    Constant(0.3),
+    Heuristic(7),
+    Capped(RateUpdates(7), 0.7),
+    Epsilon(20, 50, 0.1),
+]
+
+
+def test_a_capped_schedule_is_the_other_up_to_its_largest_beta():
+    assert [Capped(RateUpdates(10), 0.6)(k) for k in (0, 9, 10, 20, 90)] == [0, 0, 0.5, 0.6, 0.6]
+    assert refusal(Capped, Mean(), 1.0) == "most: 1.0, expected a number in [0, 1)"
 
 
 def test_the_mean_weighs_one_half_two_thirds_and_so_on():

@@ -188,6 +188,7 @@ def test_beta_is_0_a_half_two_thirds_at_the_papers_kappa_and_a_twentieth_of_shor
     assert short.replace(beta_schedule="constant", beta=0.9).beta_of(123) == 0.9
     assert short.replace(beta_schedule="heuristic", kappa=10).beta_of(45) == 0.4
     assert short.replace(beta_schedule="mean").beta_of(3) == 0.75
+    assert [short.replace(beta_max=0.6).beta_of(50 * n) for n in (1, 2, 9)] == [0.5, 0.6, 0.6]
 
 
 def test_no_random_word_is_drawn_twice_and_seeds_differ():

@@ -27,7 +27,14 @@ from typing import (
     get_type_hints,
 )
 
-from momentum_rl.core.schedules import Constant, Heuristic, Mean, RateUpdates, Schedule
+from momentum_rl.core.schedules import (
+    Capped,
+    Constant,
+    Heuristic,
+    Mean,
+    RateUpdates,
+    Schedule,
+)
 from momentum_rl.errors import UserError, check_fields
 
 if TYPE_CHECKING:
@@ -139,6 +146,9 @@ class Averaging(Options):
     2,500,000 is of Dopamine's 50,000,000."""
     beta: BelowOne = 0.5
     """β of the constant schedule (appendix: 0.1, 0.5, 0.9)."""
+    beta_max: BelowOne | None = None
+    """The largest β, whatever the schedule; None: no limit (paper). A network's average has errors
+    of its own, which pile up as β tends to 1."""
 
     @property
     def counts(self) -> bool:
@@ -154,7 +164,12 @@ class Averaging(Options):
             "heuristic": Heuristic(kappa),
             "mean": Mean(),
         }
-        return schedules[self.beta_schedule]
+        return capped(schedules[self.beta_schedule], self.beta_max)
+
+
+def capped(schedule: Schedule, most: float | None) -> Schedule:
+    """The schedule, with a largest β if there is one."""
+    return schedule if most is None else Capped(schedule, most)
 
 
 TABLES: dict[str, type[Options]] = {}

@@ -41,16 +41,21 @@ def _clip(x: Step, low: int, high: int) -> Step:
     return jnp.clip(x, low, high)
 
 
-def _below_one(x: Value) -> Value:
-    """A share below 1, held there where its precision would round it up to 1."""
+def _at_most(x: Value, most: float) -> Value:
+    """The smaller of the two."""
     if isinstance(x, float):
-        return min(x, 1 - np.finfo(float).epsneg)
-    most = 1 - np.finfo(x.dtype).epsneg
+        return min(x, most)
     if isinstance(x, np.ndarray | np.floating):
-        return np.minimum(x, most)
+        return np.minimum(x, x.dtype.type(most))
     import jax.numpy as jnp
 
     return jnp.minimum(x, most)
+
+
+def _below_one(x: Value) -> Value:
+    """A share below 1, held there where its precision would round it up to 1."""
+    kind = float if isinstance(x, float) else x.dtype
+    return _at_most(x, float(1 - np.finfo(kind).epsneg))
 
 
 def _positive(name: str, value: int) -> None:
@@ -123,6 +128,31 @@ class Constant:
     def __call__(self, step: Step) -> Value:
         """β, whatever the step."""
         return _below_one(self.beta + 0.0 * step)
+
+
+@dataclass(frozen=True)
+class Capped:
+    """Another schedule, which never passes a largest β.
+
+    An average with errors of its own needs one: under β_k = k/(k+1) they pile up
+    (`momentum_rl.planning.averaging`).
+
+    >>> [Capped(Mean(), 0.7)(k) for k in (1, 2, 3, 100)]
+    [0.5, 0.6666666666666666, 0.7, 0.7]
+    """
+
+    schedule: Schedule
+    """β_k without the limit."""
+    most: float
+    """The largest β, in [0, 1)."""
+
+    def __post_init__(self) -> None:
+        if not 0 <= of_type("most", self.most, float) < 1:
+            raise UserError(f"most: {self.most!r}, expected a number in [0, 1)")
+
+    def __call__(self, step: Step) -> Value:
+        """min(β_k, most)."""
+        return _at_most(self.schedule(step), self.most)
 
 
 @dataclass(frozen=True)

@@ -33,6 +33,7 @@ from momentum_rl.core.options import (
     Options,
     Positive,
     Share,
+    capped,
     integer_from,
     on_networks,
     on_tables,
@@ -181,14 +182,16 @@ class MomentumValueIteration(Options):
 
     beta: BelowOne | None = None
     """A constant β, which makes h a moving average; None: β_k = k/(k+1), the mean."""
+    beta_max: BelowOne | None = None
+    """The largest β_k; None: no limit. With errors of the average there is a best one below 1."""
 
     def algorithm(self) -> Algorithm:
         """AVI with its policy read from the average."""
         return MOVI
 
     def schedule(self) -> Schedule:
-        """The mean, or the constant."""
-        return Mean() if self.beta is None else Constant(self.beta)
+        """The mean or the constant, up to the largest β."""
+        return capped(Mean() if self.beta is None else Constant(self.beta), self.beta_max)
 
 
 @dataclass(frozen=True)
