@@ -32,8 +32,16 @@ from momentum_rl.errors import UserError, check_count, check_seed
 from momentum_rl.mdp.checks import require_batch
 from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import select
-from momentum_rl.planning.engine import Sampler, greedy, member_keys, sampler, scheme, start
-from momentum_rl.planning.theory import applied, sampled_iteration
+from momentum_rl.planning.engine import (
+    Sampler,
+    greedy,
+    iterate,
+    member_keys,
+    sampler,
+    scheme,
+    start,
+)
+from momentum_rl.planning.theory import applied
 from momentum_rl.plumbing.progress import display
 from momentum_rl.plumbing.sizes import require
 
@@ -167,7 +175,7 @@ def _iterated(tables: Any, mdps: Sampler, first: Array, end: Array) -> Any:
     """The tables after iterations first, …, end − 1."""
 
     def iteration(k: Array, tables: Any) -> Any:
-        return sampled_iteration(MOVI, tables, mdps, k)[0]
+        return iterate(MOVI, tables, mdps.read(k, 1), mdps.mdp, k)
 
     return jax.lax.fori_loop(first, end, iteration, tables)
 
@@ -213,7 +221,7 @@ def _products(
         tables, xs = carry
         chosen = greedy(MOVI.algorithm, tables)  # π_k
         xs = tuple(jnp.where(k > j, applied(mdp, chosen, x), x) for x in xs)
-        tables, _ = sampled_iteration(MOVI, tables, mdps, k)
+        tables = iterate(MOVI, tables, mdps.read(k, 1), mdps.mdp, k)
         return (tables, xs), xs
 
     begin = (tables, (error, applied(mdp, policy, error)))

@@ -212,13 +212,17 @@ def test_a_bound_refuses_a_run_that_it_is_not_proven_for(statement):
         assert np.isfinite(bound(mdps, run, unproven=True)).all()
 
 
-def test_a_bound_of_movi_refuses_a_constant_beta():
+def test_a_statement_about_the_mean_refuses_a_constant_beta_and_errors_of_the_average():
     mdps = garnet(3, 2, 2, seed=0, count=2)
+    norms = WeightedNorms(*np.zeros((2, 3, 2)))
     run = trace(mdps, scheme("movi", Constant(0.5)), 3)
-    assert refusal(theorem_1, mdps, run) == (
-        "run: Theorem 1 is not proven for movi with β_k = Constant(beta=0.5), expected movi with "
-        "β_k = k/(k+1); unproven=True computes it all the same"
+    assert refusal(supremum, mdps, run, norms) == (
+        "run: the sup-norm bound is not proven for movi with β_k = Constant(beta=0.5), expected "
+        "movi with β_k = k/(k+1) and an exact average; unproven=True computes it all the same"
     )
+    run = trace(mdps, scheme("movi"), 3, average_errors="bias:1")
+    assert "with errors of its average, expected" in refusal(supremum, mdps, run, norms)
+    assert theorem_1(mdps, run).shape == (3, 2, 3, 2)
 
 
 def test_the_sup_norm_bound_holds_and_follows_from_theorem_1(everything):
@@ -261,12 +265,13 @@ def test_theorem_1_is_the_vector_of_its_proof_in_explicit_matrices():
     """With q_0 ≠ 0, and the double sum as the proof has it before E'_{k,j} is defined."""
     rng = np.random.default_rng(1)
     mdps = stacked([random_mdp(i, 3, 2, 2, gamma) for i, gamma in enumerate((0.1, 0.6, 0.95))])
-    run = Trace(
-        scheme("movi"),
-        rng.integers(0, 2, (7, 3, 3)),
-        rng.normal(size=(7, 3, 3, 2)),
-        rng.normal(size=(6, 3, 3, 2)),
-    )
+    policies, errors = rng.integers(0, 2, (7, 3, 3)), rng.normal(size=(6, 3, 3, 2))
+    tables = [rng.normal(size=(3, 3, 2))]
+    for now, error in zip(policies, errors):  # q_k = T_{π_k} q_{k−1} + ε_k, whatever the policies
+        moved = [pair_kernel(mdp, now[m]) @ tables[-1][m].reshape(-1) for m, mdp in enumerate(mdps)]
+        discounted = mdps.discount[:, None] * np.stack(moved)
+        tables.append(mdps.rewards + discounted.reshape(3, 3, 2) + error)
+    run = Trace(scheme("movi"), policies, np.stack(tables), errors)
     found = theorem_1(mdps, run)
     for m, mdp in enumerate(mdps):
         gamma, identity = float(mdp.discount), np.eye(6)
@@ -522,6 +527,7 @@ def test_the_ledger_has_a_column_for_each_loss_and_each_bound(ledger):
     expected = ["iteration", "loss_limit", "loss_sup"]
     expected += [f"{name}{suffix}" for name in bounds for suffix in ("", "_holds")]
     expected += ["loss_l1", "corollary_1", "corollary_1_holds", "constant_beta_loss_0.5"]
+    expected += ["constant_beta_bound_0.5", "constant_beta_bound_0.5_holds"]
     for name in ("avi", "sql", "dpp"):
         expected += [f"{name}_loss_sup", f"{name}_bound", f"{name}_bound_holds"]
     assert list(columns) == expected

@@ -16,7 +16,7 @@ from momentum_rl.planning.engine import member_keys, sample, scheme, thresholds
 from momentum_rl.planning.theory import (
     Trace,
     cumulative,
-    error_sums,
+    residual,
     trace,
     weighted_error_norms,
 )
@@ -227,16 +227,17 @@ def test_the_cumulative_error_is_minus_the_sum_so_far():
 @settings(max_examples=40)
 @given(seed=st.integers(0, 2**20))
 def test_any_policies_and_errors_give_the_sums_of_the_explicit_matrices(seed):
+    """n (L_k − h_k) = Σ_{j<k} γ^j E'_{k,j} + Σ_{j≤k} γ^j P_{j:1}(T_{π_1} q_0 − q_0)."""
     mdps, result = made_up(seed)
-    sums = error_sums(mdps, result)
+    lower = residual(mdps, result).lower
     norms = weighted_error_norms(mdps, result, precision=1e-300)
     for m in range(len(mdps)):
         dense = Dense(mdps, result, m)
         for n in range(1, 7):
             k = n - 1
-            found = sums.weighted[n - 1, m].reshape(-1), sums.initial[n - 1, m].reshape(-1)
-            np.testing.assert_allclose(found[0], dense.discounted(k), rtol=0, atol=1e-10)
-            np.testing.assert_allclose(found[1], dense.initial(k), rtol=0, atol=1e-10)
+            found = n * lower[n - 1, m].reshape(-1)
+            expected = dense.discounted(k) + dense.initial(k)
+            np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
             each = [np.abs(dense.weighted(k, j)) for j in range(k)]
             powers = dense.gamma ** np.arange(k)
             sup, l1 = (powers @ [f(x) for x in each] if k else 0 for f in (np.max, np.mean))
@@ -338,16 +339,12 @@ def test_a_longer_run_does_not_need_more_ages(monkeypatch, discount, iterations,
 
 def test_a_batch_gives_what_its_members_give_alone(mdps, runs):
     result = runs["movi"]
-    sums = error_sums(mdps, result)
+    sides = residual(mdps, result)
     norms = weighted_error_norms(mdps, result, precision=1e-300)
     for m in range(len(mdps)):
         alone, mine = mdps[m : m + 1], member(result, m)
-        np.testing.assert_allclose(
-            error_sums(alone, mine).weighted[:, 0], sums.weighted[:, m], atol=1e-12
-        )
-        np.testing.assert_allclose(
-            error_sums(alone, mine).initial[:, 0], sums.initial[:, m], atol=1e-12
-        )
+        np.testing.assert_allclose(residual(alone, mine).lower[:, 0], sides.lower[:, m], atol=1e-12)
+        np.testing.assert_allclose(residual(alone, mine).upper[:, 0], sides.upper[:, m], atol=1e-12)
         single = weighted_error_norms(alone, mine, precision=1e-300)
         np.testing.assert_allclose(single.sup[:, 0], norms.sup[:, m], atol=1e-12)
         np.testing.assert_allclose(single.lp[:, 0], norms.lp[:, m], atol=1e-12)
@@ -364,7 +361,7 @@ def test_the_number_of_cores_does_not_change_the_norms(mdps, runs, monkeypatch, 
 
 def test_the_default_precision_of_jax_is_left_alone(mdps, runs):
     weighted_error_norms(mdps, runs["movi"])
-    error_sums(mdps, runs["movi"])
+    residual(mdps, runs["movi"])
     assert jax.numpy.asarray(1.0).dtype == jax.numpy.float32
     assert runs["movi"].errors.dtype == np.float64
 

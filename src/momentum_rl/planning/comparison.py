@@ -20,11 +20,18 @@ from momentum_rl.mdp.checks import require_batch
 from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import masked, table_jit
 from momentum_rl.mdp.solve.regularised import certain_optimum
+from momentum_rl.planning.disturbances import (
+    Disturbances,
+    Given,
+    check_average,
+    disturbances,
+    disturbed_start,
+    disturbed_update,
+)
 from momentum_rl.planning.engine import (
     Sampler,
     Scheme,
     check_affine,
-    iterate,
     member_keys,
     policy,
     sampler,
@@ -66,6 +73,8 @@ def compare_schemes(
     seed: int = 0,
     samples: int = 1,
     beta: Schedule | None = None,
+    errors: Given = None,
+    average_errors: Given = None,
     chunk: int | None = None,
     progress: bool = False,
 ) -> Comparison:
@@ -79,6 +88,9 @@ def compare_schemes(
       seed: MDP m draws from (seed, m).
       samples: m, the samples per (s, a) and iteration (1 in the paper); 0 is the exact scheme.
       beta: β_k of MoVI, SQL and algorithms of your own; k/(k+1) by default.
+      errors: ε_k beside those of sampling, the same for all schemes: "gaussian:0.1", an array, a
+        function (`momentum_rl.planning.disturbances`).
+      average_errors: η_k, of the schemes that have an average.
       chunk: iterations computed at a time; it does not change the result.
       progress: whether to draw a bar on a terminal.
 
@@ -105,7 +117,8 @@ def compare_schemes(
     optimal_q = {tau: certain_optimum(mdps, tau).q for tau in dict.fromkeys((0.0, *taus))}
     l1 = np.empty((len(chosen), iterations, members))
     sup = np.empty_like(l1)
-    chunks = run(mdps, chosen, iterations, seed=seed, samples=samples, chunk=chunk)
+    given = (errors, average_errors)
+    chunks = run(mdps, chosen, iterations, given, seed=seed, samples=samples, chunk=chunk)
     with (
         display("iterations", iterations, show=progress) as shown,
         ThreadPoolExecutor(os.cpu_count()) as pool,
@@ -144,6 +157,7 @@ def _chunk(
     tables: Any,
     first: Array,
     mdps: Sampler,
+    errors: Disturbances,
     *,
     schemes: tuple[Scheme, ...],
     iterations: int,
@@ -154,11 +168,17 @@ def _chunk(
     def compact(policies: Array) -> Array:
         return policies.astype(small) if policies.ndim == 1 else policies
 
-    def iteration(tables: Any, k: Array) -> tuple[Any, tuple[Array, ...]]:
+    def iteration(carry: Any, k: Array) -> tuple[Any, tuple[Array, ...]]:
         read = mdps.read(k, samples)
-        policies = tuple(compact(policy(s.algorithm, t)) for s, t in zip(schemes, tables))
-        tables = tuple(iterate(s, t, read, mdps.mdp, k) for s, t in zip(schemes, tables))
-        return tables, policies
+        policies = tuple(compact(policy(s.algorithm, t)) for s, (t, _) in zip(schemes, carry))
+        carry = tuple(
+            (done.tables, drawn)
+            for done, drawn in (
+                disturbed_update(s, t, read, mdps, k, errors, before)
+                for s, (t, before) in zip(schemes, carry)
+            )
+        )
+        return carry, policies
 
     tables, policies = jax.lax.scan(iteration, tables, first + jnp.arange(iterations))
     members = mdps.keys.shape[0]
@@ -169,6 +189,7 @@ def run(
     mdp: FiniteMDP,
     schemes: Sequence[Scheme],
     iterations: int,
+    given: tuple[Given, Given] = (None, None),
     *,
     seed: int = 0,
     samples: int = 1,
@@ -176,22 +197,29 @@ def run(
 ) -> Iterator[Chunk]:
     """Yield the policies of iterations 1..K of every scheme, ``chunk`` iterations at a time.
 
-    All schemes see the same sampled successors; ``samples = 0`` is the exact scheme. Neither chunk
+    All schemes see the same sampled successors, and the same errors beside sampling's, ``given`` as
+    those of the value and of the average; ``samples = 0`` is the exact scheme. Neither chunk
     sizes nor how many MDPs run together change a result. A chunk's arrays may still be in
     computation when it is yielded, so that a caller can work on one while the next is computed.
     """
     for one in schemes:
         check_affine(one.algorithm, samples)
+    check_average(tuple(schemes), given[1])
     with jax.enable_x64(True):
         mdps = sampler(mdp, member_keys(seed, mdp.batch or 1))
         shape = mdps.mdp.rewards.shape
-        tables = tuple(masked(mdps.mdp, start(s.algorithm, *shape)) for s in schemes)
+        errors = disturbances(mdp, iterations, *given)
+        tables = tuple(
+            disturbed_start(s, masked(mdps.mdp, start(s.algorithm, *shape)), mdps, errors)
+            for s in schemes
+        )
     for first in range(1, iterations + 1, chunk):
         with jax.enable_x64(True):
             tables, policies = _chunk(
                 tables,
                 jnp.asarray(first),
                 mdps,
+                errors,
                 schemes=tuple(schemes),
                 iterations=min(chunk, iterations + 1 - first),
                 samples=samples,

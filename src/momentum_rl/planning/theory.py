@@ -20,7 +20,7 @@ all the same.
 import functools
 import operator
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -37,6 +37,14 @@ from momentum_rl.mdp.operators import DeviceMDP, expected, on_device, select
 from momentum_rl.mdp.solve.exact import policy_values, resolvent, weighted_norm
 from momentum_rl.mdp.solve.methods import DIRECT
 from momentum_rl.mdp.solve.regularised import certain_optimum, stochastic_policy_value
+from momentum_rl.planning.disturbances import (
+    Disturbances,
+    Given,
+    check_average,
+    disturbances,
+    disturbed_start,
+    disturbed_update,
+)
 from momentum_rl.planning.engine import Sampler, Scheme, member_keys, policy, sampler, start, update
 
 _SYSTEMS = 1 << 17  # entries of the linear systems in memory at a time, per thread
@@ -56,63 +64,79 @@ class Trace(NamedTuple):
     q: np.ndarray
     """q_0, …, q_K (ψ for DPP), [K + 1, M, S, A]."""
     errors: np.ndarray
-    """ε_1, …, ε_K, [K, M, S, A]."""
+    """ε_1, …, ε_K, [K, M, S, A]: of sampling, and those that were given."""
+    average_errors: np.ndarray | None = None
+    """η_0, …, η_K, [K + 1, M, S, A]; None where the average is exact."""
 
 
 def trace(
-    mdps: FiniteMDP, scheme: Scheme, iterations: int, *, seed: int = 0, samples: int = 1
+    mdps: FiniteMDP,
+    scheme: Scheme,
+    iterations: int,
+    *,
+    seed: int = 0,
+    samples: int = 1,
+    errors: Given = None,
+    average_errors: Given = None,
 ) -> Trace:
     """Run a scheme on a batch and keep every policy, table and error.
 
-    Memory: 2 K M S A numbers. The samples are those of `compare_schemes` with the same seed.
+    ``errors`` and ``average_errors`` are ε_k and η_k beside those of sampling; ``samples = 0`` has
+    no others (`momentum_rl.planning.disturbances`). Memory: 2 K M S A numbers, 3 with errors of the
+    average. The samples are those of `compare_schemes` with the same seed.
     """
     members = require_batch(mdps)
     mdps.require_all_actions()
     check_count("iterations", iterations)
+    check_count("samples", samples, 0)
     check_seed(seed)
+    check_average((scheme,), average_errors)
     with jax.enable_x64(True):
-        policies, q, errors = _trace(
+        policies, q, made, averaged = _trace(
             sampler(mdps, member_keys(seed, members)),
+            disturbances(mdps, iterations, errors, average_errors),
             scheme=scheme,
             iterations=iterations,
             samples=samples,
         )
-        shape = (members, mdps.states)
+        shape = (-1, members, mdps.states, mdps.actions)
         return Trace(
             scheme,
-            np.asarray(policies).reshape(-1, *shape, *policies.shape[2:]),
-            np.asarray(q).reshape(-1, *shape, mdps.actions),
-            np.asarray(errors).reshape(-1, *shape, mdps.actions),
+            np.asarray(policies).reshape(-1, *shape[1:3], *policies.shape[2:]),
+            np.asarray(q).reshape(shape),
+            np.asarray(made).reshape(shape),
+            None if averaged is None else np.asarray(averaged).reshape(shape),
         )
 
 
 @functools.partial(jax.jit, static_argnames=("scheme", "iterations", "samples"))
 def _trace(
-    mdps: Sampler, *, scheme: Scheme, iterations: int, samples: int
-) -> tuple[Array, Array, Array]:
+    mdps: Sampler, errors: Disturbances, *, scheme: Scheme, iterations: int, samples: int
+) -> tuple[Array, Array, Array, Array | None]:
     algorithm = scheme.algorithm
-    first = start(algorithm, *mdps.mdp.rewards.shape)
+    name = algorithm.value_table
+    tables, drawn = disturbed_start(scheme, start(algorithm, *mdps.mdp.rewards.shape), mdps, errors)
 
-    def iteration(tables: Any, k: Array) -> Any:
-        used = policy(algorithm, tables)
-        tables, error = sampled_iteration(scheme, tables, mdps, k, samples)
-        return tables, (used, tables[algorithm.value_table][0], error)
+    def iteration(carry: Any, k: Array) -> Any:
+        tables, drawn = carry
+        used, beta = policy(algorithm, tables), scheme.rate(k)
+        done, drawn = disturbed_update(
+            scheme, tables, mdps.read(k, samples), mdps, k, errors, drawn
+        )
+        exact = update(algorithm, tables, mdps.read(k, 0), mdps.mdp, beta)
+        error = done.new[name] - exact.new[name]
+        error = error / (1 - beta) if algorithm.tabular.in_psi else error
+        averaged = None if errors.average is None else drawn[1]
+        return (done.tables, drawn), (used, done.tables[name][0], error, averaged)
 
-    last, (policies, q, errors) = jax.lax.scan(iteration, first, jnp.arange(1, iterations + 1))
-    policies = jnp.concatenate([policies, policy(algorithm, last)[None]])
-    return policies, jnp.concatenate([first[algorithm.value_table][:1], q]), errors
-
-
-def sampled_iteration(
-    scheme: Scheme, tables: Any, mdps: Sampler, k: Array, samples: int = 1
-) -> tuple[Any, Array]:
-    """Iteration k on samples: the tables after it, and its error ε_k, [N, A]."""
-    algorithm, beta = scheme.algorithm, scheme.rate(k)
-    noisy, exact = (
-        update(algorithm, tables, mdps.read(k, m), mdps.mdp, beta) for m in (samples, 0)
+    (last, _), (policies, q, made, averaged) = jax.lax.scan(
+        iteration, (tables, drawn), jnp.arange(1, iterations + 1)
     )
-    error = noisy.new[algorithm.value_table] - exact.new[algorithm.value_table]
-    return noisy.tables, error / (1 - beta) if algorithm.tabular.in_psi else error
+    policies = jnp.concatenate([policies, policy(algorithm, last)[None]])
+    q = jnp.concatenate([tables[name][:1], q])
+    if averaged is not None and drawn[1] is not None:
+        averaged = jnp.concatenate([drawn[1][None], averaged])
+    return policies, q, made, averaged
 
 
 def applied(mdp: DeviceMDP, policy: Array, x: Array) -> Array:
@@ -130,46 +154,102 @@ def cumulative(errors: np.ndarray) -> np.ndarray:
     return -np.cumsum(errors, 0)
 
 
-class ErrorSums(NamedTuple):
-    """What Theorem 1 and its norms need of a MoVI run, for n = 1..K with k = n − 1."""
+class Residual(NamedTuple):
+    """How far T_{π_{k+1}} h_k may be from h_k: lower ≤ T_{π_{k+1}} h_k − h_k ≤ upper.
 
-    weighted: np.ndarray
-    """Σ_{j<k} γ^j E'_{k,j}, [K, M, S, A]."""
-    initial: np.ndarray
-    """Σ_{j≤k} γ^j P_{j:1}(T_{π_1} q_0 − q_0), [K, M, S, A]."""
-
-
-def error_sums(mdps: FiniteMDP, run: Trace) -> ErrorSums:
-    """The two vectors of Theorem 1, by recursions of three matrix-vector products per iteration.
-
-    Exchanging the sums, Σ_{j<k} γ^j E'_{k,j} = −Σ_{t≤k} y_t with
-    y_t = γ P_{π_t} y_{t−1} + (I − γ P_{π_t}) ε_t: time K, memory for the results only.
+    Rows k = 0..K − 1, that is iterations n = k + 1. Each side is a sum of three vectors, whose sup
+    norms [K, M] are named.
     """
+
+    upper: np.ndarray
+    """U_k − h_k, [K, M, S, A]."""
+    lower: np.ndarray
+    """L_k − h_k, [K, M, S, A]."""
+    above: Mapping[str, np.ndarray]
+    """Of the upper side: the drift of q, the noise of q, the errors of h."""
+    below: Mapping[str, np.ndarray]
+    """Of the lower side: what is left of the start, the noise of q, the errors of h."""
+
+    def supremum(self, mdps: FiniteMDP) -> np.ndarray:
+        """‖q* − q_{π_n}‖∞ ≤ this, [K, M]: all norms, over 1 − γ."""
+        return sum([*self.above.values(), *self.below.values()]) / (1 - mdps.discount)
+
+
+def residual(mdps: FiniteMDP, run: Trace) -> Residual:
+    """The two-sided bound behind Theorem 1, for any β_k and for errors η_k of the average.
+
+    With P_k for P_{π_k}, P_0 = P_1, β_0 = 0 and ε_0 = 0, and for k ≥ 1,
+
+        X_0 = T_{π_1} q_0 − q_0,    R_k = γ P_k X_{k−1} − (I − γ P_k) ε_k,
+        X_k = R_k − γ/(1 − β_k) (P_{k+1} − P_k) η_k,
+
+        U_k − h_k = β_k (U_{k−1} − h_{k−1}) + (1 − β_k) C_k − (I − γ P_{k+1}) η_k,
+        L_k − h_k = β_k (L_{k−1} − h_{k−1}) + (1 − β_k) R_k − (I − γ P_k) η_k,
+
+    where R_0 = X_0 and C_k = T_{π_{k+1}} q_k − q_k. All of it is linear in the start X_0, in ε and
+    in η, so each of them has a recursion of its own; `docs/theory.md` has the proof.
+    """
+    rates = [0.0, *(float(run.scheme.rate(k)) for k in range(1, len(run.errors)))]
+    eta = np.zeros_like(run.q) if run.average_errors is None else run.average_errors
+    rows, cells = len(run.errors), (-1, mdps.actions)
+    policies, errors = _flat(run)
+    q, eta = (x[:rows].reshape(rows, *cells) for x in (run.q, eta))
     with jax.enable_x64(True):
-        weighted, initial = _error_sums(
-            on_device(mdps), *_flat(run), run.q[0].reshape(-1, mdps.actions)
+        upper, lower, norms = _residual(
+            on_device(mdps), policies, q, errors, eta, np.array(rates), members=len(mdps)
         )
-        shape = run.errors.shape
-        return ErrorSums(np.asarray(weighted).reshape(shape), np.asarray(initial).reshape(shape))
+    names = ("drift", "noise", "average"), ("start", "noise", "average")
+    above, below = (
+        dict(zip(some, column)) for some, column in zip(names, np.moveaxis(np.asarray(norms), 0, 2))
+    )
+    shape = run.errors.shape
+    return Residual(
+        np.asarray(upper).reshape(shape), np.asarray(lower).reshape(shape), above, below
+    )
 
 
-@jax.jit
-def _error_sums(mdp: DeviceMDP, policies: Array, errors: Array, q0: Array) -> tuple[Array, Array]:
-    def residual(policy: Array, q: Array) -> Array:  # T_π q − q
-        return mdp.rewards + mdp.discount * applied(mdp, policy, q) - q
+@functools.partial(jax.jit, static_argnames="members")
+def _residual(
+    mdp: DeviceMDP,
+    policies: Array,
+    q: Array,
+    errors: Array,
+    eta: Array,
+    rates: Array,
+    *,
+    members: int,
+) -> tuple[Array, Array, Array]:
+    def moved(policy: Array, *vectors: Array) -> list[Array]:  # γ P_π of each
+        x = mdp.discount[..., None] * applied(mdp, policy, jnp.stack(vectors, -1))
+        return [x[..., i] for i in range(len(vectors))]
 
     def iteration(carry: Any, now: Any) -> Any:
-        y, total, z, initial = carry
-        policy, error = now
-        given = total, initial  # those of k = n − 1, before this iteration's error
-        y = mdp.discount * applied(mdp, policy, y) + error
-        y = y - mdp.discount * applied(mdp, policy, error)
-        z = mdp.discount * applied(mdp, policy, z)
-        return (y, total - y, z, initial + z), given
+        before, error_before, xs, aboves, belows = carry  # π_k, ε_k, and sums by their source
+        policy, error, q, eta, beta, first = now  # π_{k+1}, ε_{k+1}, q_k, η_k
+        q_moved, eta_moved = moved(policy, q, eta)
+        change = mdp.rewards + q_moved - q  # T_{π_{k+1}} q_k − q_k
+        *xs, error_moved, eta_before = moved(before, *xs, error_before, eta)
+        start = xs[0] + jnp.where(first, change, 0.0)
+        noise = xs[1] - error_before + error_moved
+        parts = start, noise, xs[2]  # R_k
+        belows = [beta * sum_ + (1 - beta) * part for sum_, part in zip(belows, parts)]
+        belows[2] += eta_before - eta
+        xs = start, noise, xs[2] - (eta_moved - eta_before) / (1 - beta)  # X_k
+        parts = (
+            change + error,
+            -error,
+            jnp.zeros_like(error),
+        )  # T q_k − q_k = q_{k+1} − q_k − ε_{k+1}
+        aboves = [beta * sum_ + (1 - beta) * part for sum_, part in zip(aboves, parts)]
+        aboves[2] += eta_moved - eta
+        norms = jnp.abs(jnp.stack([*aboves, *belows])).reshape(2, 3, members, -1).max(-1)
+        carry = policy, error, list(xs), aboves, belows
+        return carry, (sum(aboves), sum(belows), norms)
 
-    zero = jnp.zeros_like(q0)
-    z0 = residual(policies[0], q0)
-    return jax.lax.scan(iteration, (zero, zero, z0, z0), (policies, errors))[1]
+    zero = jnp.zeros_like(mdp.rewards)
+    zeros = [zero, zero, zero]
+    inputs = policies, errors, q, eta, rates, jnp.arange(len(errors)) == 0
+    return jax.lax.scan(iteration, (policies[0], zero, zeros, zeros, zeros), inputs)[1]
 
 
 class WeightedNorms(NamedTuple):
@@ -434,16 +514,21 @@ def largest_value(mdps: FiniteMDP) -> np.ndarray:
     return np.abs(mdps.rewards).max((-2, -1)) / (1 - mdps.discount)
 
 
-def _check_proven(statement: str, run: Trace, schemes: Sequence[str], unproven: bool) -> None:
+def _check_proven(
+    statement: str, run: Trace, schemes: Sequence[str], unproven: bool, any_beta: bool = False
+) -> None:
     """Refuse a run that a statement is not about."""
     if unproven:
         return
     algorithm, beta = run.scheme
     name, rate = algorithm.name, f" with β_k = {beta}" if algorithm.uses_beta else ""
-    if name not in schemes or (algorithm.uses_beta and beta != Mean()):
+    if run.average_errors is not None:
+        rate += " with errors of its average"
+    plain = run.average_errors is None and (not algorithm.uses_beta or beta == Mean())
+    if name not in schemes or not (plain or any_beta):
         expected = " or ".join(schemes)
-        if "movi" in schemes:
-            expected += " with β_k = k/(k+1)"
+        if "movi" in schemes and not any_beta:
+            expected += " with β_k = k/(k+1) and an exact average"
         raise UserError(
             f"run: {statement} is not proven for {name}{rate}, expected {expected}; "
             "unproven=True computes it all the same"
@@ -455,24 +540,25 @@ def theorem_1(
 ) -> np.ndarray:
     """Theorem 1 (th:bound): q* − q_{π_n} ≤ this, component by component, [K, M, S, A].
 
+    (I − γP_{π*})⁻¹ (U_k − h_k) − (I − γP_{π_n})⁻¹ (L_k − h_k), k = n − 1, with the vectors of
+    :func:`residual`. For MoVI with any β_k < 1, and with errors of its average. With
+    β_k = k/(k+1) and no such errors it is the paper's statement:
+
     1/n [(I − γP_{π*})⁻¹ (E_n + q_n − q_0)
          − (I − γP_{π_n})⁻¹ (Σ_{j<k} γ^j E'_{k,j} + Σ_{j≤k} γ^j P_{j:1}(T_{π_1} q_0 − q_0))]
 
-    ``optimal`` are optimal policies [M, S], if known already. For MoVI with β_k = k/(k+1).
+    ``optimal`` are optimal policies [M, S], if known already.
     """
-    _check_proven("Theorem 1", run, ("movi",), unproven)
+    _check_proven("Theorem 1", run, ("movi",), unproven, any_beta=True)
     if optimal is None:
         optimal = certain_optimum(mdps).policy
-    sums = error_sums(mdps, run)
-    upper = cumulative(run.errors) + run.q[1:] - run.q[0]
-    lower = sums.weighted + sums.initial
+    sides = residual(mdps, run)
     result = np.empty(run.errors.shape)
     for m, mdp in enumerate(mdps):
         best = np.broadcast_to(optimal[m], run.policies[:-1, m].shape)
-        result[:, m] = resolvent(mdp, best, upper[:, m])
-        result[:, m] -= resolvent(mdp, run.policies[:-1, m], lower[:, m])
-    n = np.arange(1, len(run.errors) + 1).reshape(-1, 1, 1, 1)
-    return result / n
+        result[:, m] = resolvent(mdp, best, sides.upper[:, m])
+        result[:, m] -= resolvent(mdp, run.policies[:-1, m], sides.lower[:, m])
+    return result
 
 
 def corollary_1(
