@@ -40,6 +40,7 @@ reproduce: $(READY)
 	$(BIN)/python -m paper compare --out $(RESULTS)
 	$(BIN)/python -m paper assumption --further 3200 --out $(RESULTS)
 	$(BIN)/python -m paper bounds --out $(RESULTS)
+	$(BIN)/python -m paper averaging --out $(RESULTS)
 	$(BIN)/movi sweep examples/cartpole.toml --out $(RESULTS)/deep
 	$(BIN)/python -m paper report $(RESULTS)
 

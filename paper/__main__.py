@@ -10,6 +10,7 @@ COMMANDS = {
     "compare": "paper.tables.experiments:Compare",
     "assumption": "paper.tables.experiments:Assumption",
     "bounds": "paper.tables.experiments:Bounds",
+    "averaging": "paper.tables.experiments:Averaging",
     "family": "paper.tables.experiments:Family",
     "report": "paper.report:Report",
 }

@@ -8,6 +8,7 @@ SMALL = "--steps 200 --iteration-steps 100 --learning-starts 50 --hidden 8 --fin
 LINES = [
     "mdp garnet --states 10 --out g.npz",
     "solve g.npz --out s.npz",
+    "bounds g.npz --iterations 20 --average-errors gaussian:0.1 --beta-max 0.9 --out b.csv",
     f"train momentum-dqn --env CartPole-v1 {SMALL} --out run",
     "resume run --steps 300",
     "evaluate run --episodes 1",

@@ -11,7 +11,7 @@ from momentum_rl.mdp.families import FAMILIES
 from momentum_rl.plumbing.reading import read
 from momentum_rl.report.figure import Figure
 from momentum_rl.report.page import Chapter, Plate, Table
-from paper.claims import assumption, family, figures, verdicts
+from paper.claims import assumption, averaging, family, figures, verdicts
 from paper.claims.drawing import number
 from paper.claims.tables import (
     ASSUMED,
@@ -62,7 +62,7 @@ class Experiment:
         if not drawn:
             problem = f"{file.name}: nothing that the report knows how to draw"
             return replace(empty, problems=(problem,)), []
-        tables = [_estimates(data)] if isinstance(data, Assumptions) else []
+        tables = [table(data) for of, table in TABLES.items() if isinstance(data, of)]
         chapter = replace(
             empty,
             plates=tuple(Plate(figure, tuple(one.remark for one in s)) for figure, s in drawn),
@@ -103,6 +103,13 @@ def _estimates(data: Assumptions) -> Table:
         for steps, curve in part.mean.items()
     ]
     return Table("The estimates, mean over MDPs", rows, folded=True)
+
+
+TABLES: dict[type, Callable[[Any], Table]] = {
+    Assumptions: _estimates,
+    averaging.Averaging: averaging.predicted,
+}
+"""What is shown beneath the figures of some data."""
 
 
 def _of_family(data: Any, name: str) -> Figure:
@@ -158,6 +165,19 @@ EXPERIMENTS = (
                 [verdicts.averaging_shrinks_bound, verdicts.scheme_bounds_hold],
             ),
             (figures.constant_beta, [verdicts.constant_beta_leaves_error]),
+        ),
+    ),
+    Experiment(
+        "averaging",
+        "Beyond the paper: an average with errors of its own",
+        "The paper's h is an exact average. A network's is not: it makes errors η_k of its own, "
+        "and an average remembers them. Here MoVI's h gets Gaussian errors of a given share of q's "
+        "noise in every iteration. Under a constant β their variance settles, and "
+        "(1 − β)²/β = σ_η²/σ_q² makes that of h smallest; under β = k/(k+1) it grows without end.",
+        averaging.read_averaging,
+        (
+            (averaging.by_beta, [averaging.law_is_best, averaging.measured_is_good]),
+            (averaging.growing, [averaging.schedule_grows]),
         ),
     ),
     Experiment(

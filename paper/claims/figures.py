@@ -20,6 +20,8 @@ from paper.claims.tables import (
     Family,
 )
 from paper.claims.verdicts import (
+    CONSTANT_BETA_BOUND,
+    CONSTANT_BETA_LOSS,
     MEAN_BETA_LOSS,
     MOVI_LOSSES,
     SCHEME_BOUNDS,
@@ -189,12 +191,15 @@ def bounds_schemes(data: Bounds) -> CurvesFigure | None:
 
 
 def constant_beta(data: Bounds) -> CurvesFigure | None:
-    """Section 4: what a constant β leaves of the error."""
-    constant = constant_betas(data)
-    if MEAN_BETA_LOSS not in data.columns or not constant:
+    """Section 4: what a constant β leaves of the error, and the bound on it."""
+    losses, bounds = (constant_betas(data, p) for p in (CONSTANT_BETA_LOSS, CONSTANT_BETA_BOUND))
+    if MEAN_BETA_LOSS not in data.columns or not losses:
         return None
     curves = [Line(Style("β = k/(k+1)", BLUE), data.columns[MEAN_BETA_LOSS])]
-    for i, (beta, values) in enumerate(constant.items(), start=1):
-        curves.append(Line(Style(f"β = {beta}", *cycled(i)), values))
-    subtitle, y = f"mean over MDPs of {LOSS_SUP}", f"mean of {LOSS_SUP}"
+    for i, (beta, values) in enumerate(losses.items(), start=1):
+        colour, _ = cycled(i)
+        curves.append(Line(Style(f"β = {beta}", colour), values))
+        if beta in bounds:
+            curves.append(Line(Style(f"its bound, β = {beta}", colour, (4, 2)), bounds[beta]))
+    subtitle, y = f"mean over MDPs of {LOSS_SUP}; dashed: Theorem 1", f"mean of {LOSS_SUP}"
     return over_k(data, "constant_beta", "MoVI with a constant β", subtitle, y, curves)

@@ -3,13 +3,14 @@
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from momentum_rl.errors import MissingExtra, UserError, check_count
+from momentum_rl.planning.bounds import table_text
 from momentum_rl.plumbing.files import directory_to_write, write_aside, writing
 from momentum_rl.plumbing.reading import as_json
 from momentum_rl.plumbing.versions import NUMERIC, installed
@@ -116,6 +117,11 @@ class Compare(Garnets):
     """K, iterations of each scheme (the paper does not say; a figure's file name has 10000)."""
     samples: int = 1
     """Samples per (s, a) and iteration (paper: 1); 0 takes exact expectations."""
+    errors: str | None = None
+    """ε_k beside those of sampling, the same for all schemes (paper: none): gaussian:SIZE,
+    bias:SIZE, heavy-tailed:SIZE or ar1:SIZE:CORRELATION."""
+    average_errors: str | None = None
+    """η_k, errors of the average of the schemes that have one (paper: none), in the same words."""
     schemes: tuple[str, ...] = ("avi", "movi", "sql", "dpp")
     """Which schemes, of avi, movi, sql, dpp, md-vi, da-vi, m-vi, cvi, advantage-learning, politex,
     softened-lspi, mpi and anc-vi; with options, if not the default: md-vi:lambda=0.1:tau=0.01. One
@@ -149,6 +155,8 @@ class Compare(Garnets):
             self.schemes,
             iterations=self.iterations,
             samples=self.samples,
+            errors=self.errors,
+            average_errors=self.average_errors,
             seed=self.seed,
             progress=progress,
         )
@@ -299,6 +307,54 @@ class Family(Garnets):
         }
 
 
+@dataclass(frozen=True, kw_only=True)
+class Averaging(Garnets):
+    """Beyond the paper: the loss of MoVI whose average has errors of its own, by β.
+
+    On Garnets at γ .9, .95 and .99, on Garnets with sparse rewards and on mazes. σ_q is the
+    standard deviation of q about its mean in a run with an exact average.
+    """
+
+    mdps: int = 24
+    """MDPs of each kind."""
+    discount: float = 0.9
+    """γ of the sparse Garnets and of the mazes."""
+    discounts: tuple[float, ...] = (0.9, 0.95, 0.99)
+    """γ of the Garnets, that of the others among them."""
+    iterations: int = 1_500
+    """K, iterations of each schedule."""
+    settled: int = 900
+    """The iterations after this one are judged."""
+    ratios: tuple[float, ...] = (0.0, 0.01, 0.03, 0.1, 0.3, 0.5)
+    """Sizes of the errors of h, as shares σ_η/σ_q."""
+    betas: tuple[float, ...] = (
+        *(0.0, 0.2, 0.4, 0.5, 0.6, 0.7, 0.75, 0.8, 0.85, 0.88),
+        *(0.9, 0.93, 0.95, 0.96, 0.97, 0.98, 0.99),
+    )
+    """Constant β to compare with."""
+    seed: int = 1
+    """Seed of the MDPs, of the samples and of the errors."""
+
+    def columns(self, *, progress: bool = False) -> dict[str, np.ndarray]:
+        """Mean losses over the iterations from ``from`` to ``to``, by problem and schedule."""
+        from momentum_rl.plumbing.progress import display
+        from paper.tables.averaging import losses_by_beta, problems
+
+        rows = []
+        if self.discount not in self.discounts:
+            raise UserError(f"discounts: {self.discounts}, expected {self.discount} among them")
+        garnets = {gamma: replace(self, discount=gamma).garnets() for gamma in self.discounts}
+        chosen = problems(garnets, self.discount, self.seed)
+        with display("problems", len(chosen), show=progress) as shown:
+            for name, mdps in chosen.items():
+                for row in losses_by_beta(
+                    mdps, self.betas, self.ratios, self.iterations, self.settled, seed=self.seed
+                ):
+                    rows.append({"problem": name, **row})
+                shown.advance()
+        return {name: np.array([row[name] for row in rows]) for name in rows[0]}
+
+
 def command_line(experiment: Garnets) -> str:
     """The complete command of an experiment, every number spelled out, but for where it writes."""
     parts = [f"{PROGRAM} {type(experiment).__name__.lower()}"]
@@ -313,18 +369,9 @@ def write_table(
     directory: Path, name: str, columns: Mapping[str, Sequence[Any] | np.ndarray], made_by: Any
 ) -> Path:
     """Write ``name.csv`` and ``name.json``, each aside and then renamed into place."""
-    rows = zip(*(_texts(column) for column in columns.values()))
-    text = "\n".join([",".join(columns), *(",".join(row) for row in rows)]) + "\n"
     path = directory / f"{name}.csv"
     with writing(path):
         directory.mkdir(parents=True, exist_ok=True)
         write_aside(directory / f"{name}.json", as_json(made_by, indent=2) + "\n")
-        write_aside(path, text)
+        write_aside(path, table_text(columns))
     return path
-
-
-def _texts(column: Sequence[Any] | np.ndarray) -> list[str]:
-    array = np.asarray(column)
-    if array.dtype.kind == "f":
-        return [f"{x:.10g}" for x in array.tolist()]
-    return [str(x) for x in array.tolist()]

@@ -90,7 +90,10 @@ def losses_and_bounds(
         coefficients = list(pool.map(lambda mdp: concentrability(mdp, uniform, uniform), mdps))
         put("loss_l1", loss.l1[used], corollary_1=corollary_1(mdps, run, norms, coefficients))
         for beta, rate in zip(constant_betas, rates):
-            put(f"constant_beta_loss_{beta:g}", traced("movi", rate)[1].sup[used])
+            run, loss = traced("movi", rate)
+            theorem, name = theorem_1(mdps, run, optimal.policy), f"constant_beta_bound_{beta:g}"
+            put(f"constant_beta_loss_{beta:g}", loss.sup[used], **{name: theorem.max((-2, -1))})
+            columns[f"{name}_holds"] = _holds(mdps, optimal.q, run, theorem, pool)
         run, loss = traced("avi")
         put("avi_loss_sup", loss.sup[used], avi_bound=approximate_value_iteration(mdps, run))
         for name in ("sql", "dpp"):

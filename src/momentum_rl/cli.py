@@ -17,6 +17,7 @@ from momentum_rl.version import __version__
 # imported when it is called, so that no command pays for another.
 COMMANDS = {
     "solve": "momentum_rl.planning.commands:Solve",
+    "bounds": "momentum_rl.planning.bounds:Bounds",
     "mdp": "momentum_rl.mdp.commands:Make",
     "train": "momentum_rl.training.commands:Train",
     "resume": "momentum_rl.training.commands:Resume",

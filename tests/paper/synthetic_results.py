@@ -92,6 +92,9 @@ def bounds(iterations: int = 10_000, seed: int = 0) -> Bounds:
         "constant_beta_loss_0.5": 2.1 * np.exp(0.03 * rng.standard_normal(k.size)),
         "constant_beta_loss_0.9": 0.7 * np.exp(0.03 * rng.standard_normal(k.size)) + 5 / k,
     }
+    for beta, level in ((0.1, 90.0), (0.5, 40.0), (0.9, 13.0)):
+        columns[f"constant_beta_bound_{beta}"] = level + 5 / k
+        columns[f"constant_beta_bound_{beta}_holds"] = np.ones(k.size)
     return Bounds(k, columns)
 
 

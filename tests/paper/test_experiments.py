@@ -72,6 +72,7 @@ def test_the_table_has_the_columns_of_its_contract(made):
         expected = ["iteration", "loss_limit", "loss_sup"]
         expected += [f"{bound}{more}" for bound in bounds for more in ("", "_holds")]
         expected += ["loss_l1", "corollary_1", "corollary_1_holds", "constant_beta_loss_0.25"]
+        expected += ["constant_beta_bound_0.25", "constant_beta_bound_0.25_holds"]
         for scheme in ("avi", "sql", "dpp"):
             expected += [f"{scheme}_loss_sup", f"{scheme}_bound", f"{scheme}_bound_holds"]
         assert header == expected
@@ -91,6 +92,7 @@ def test_the_record_says_what_made_the_table(made):
     expected = SMALL | {k: list(v) if isinstance(v, tuple) else v for k, v in options.items()}
     if name == "compare":
         expected |= {"samples": 1, "family": "garnet", "size": 10}
+        expected |= {"errors": None, "average_errors": None}
     elif name == "assumption":
         expected |= {"further": 0}
     assert record["config"] == expected

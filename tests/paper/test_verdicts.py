@@ -300,14 +300,20 @@ class TestBounds:
         assert verdicts.averaging_shrinks_bound(_without(bounds, "avi_bound")).confirmed is None
 
     def test_constant_beta_on_all_outcomes(self, bounds: Bounds) -> None:
-        verdict = verdicts.constant_beta_leaves_error(bounds)
+        judge = verdicts.constant_beta_leaves_error
+        verdict = judge(bounds)
         assert verdict.confirmed is True
-        assert "β = 0.9: 0.7" in verdict.seen
-        falls = _with_columns(bounds, **{"constant_beta_loss_0.9": bounds.columns["loss_sup"]})
-        assert verdicts.constant_beta_leaves_error(falls).confirmed is False
-        worse = _with_columns(bounds, avi_loss_sup=bounds.columns["constant_beta_loss_0.5"])
-        assert verdicts.constant_beta_leaves_error(worse).confirmed is False
-        stays = _with_columns(bounds, loss_sup=np.full(10_000, 0.2))
-        assert verdicts.constant_beta_leaves_error(stays).confirmed is False
+        assert "β = 0.9: 13 (loss 0.7" in verdict.seen
+        broken = np.ones(10_000)
+        broken[77] = 0.99
+        other = judge(_with_columns(bounds, **{"constant_beta_bound_0.9_holds": broken}))
+        assert other.confirmed is False
+        assert "β = 0.9: 13 (loss 0.701), broken" in other.seen
+        falls = _with_columns(
+            bounds, **{"constant_beta_bound_0.9": bounds.columns["theorem_1_sup"]}
+        )
+        assert judge(falls).confirmed is False
+        worse = _with_columns(bounds, avi_bound=bounds.columns["constant_beta_bound_0.5"])
+        assert judge(worse).confirmed is False
         names = [name for name in bounds.columns if name.startswith("constant")]
-        assert verdicts.constant_beta_leaves_error(_without(bounds, *names)).confirmed is None
+        assert judge(_without(bounds, *names)).confirmed is None

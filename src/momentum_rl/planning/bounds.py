@@ -1,0 +1,138 @@
+"""`movi bounds`: MoVI on one's own MDP, its loss beside Theorem 1, term by term.
+
+Heavy parts are imported where they are used, so that the help needs none of them.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from tyro.conf import Positional, arg
+
+from momentum_rl.errors import check_count
+from momentum_rl.plumbing.files import file_to_write, write_aside, writing
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from momentum_rl.mdp.model import FiniteMDP
+    from momentum_rl.planning.theory import Trace
+
+ERRORS = "KIND:SIZE"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bounds:
+    """MoVI's loss on a finite MDP beside Theorem 1, for any β and with errors of the average.
+
+    Columns, each a sup norm at iteration n: loss of the policy used in it; theorem_1, the largest
+    entry of the bound; supremum, the bound by norms: (the next six added up)/(1 − γ). On the upper
+    side drift of q, noise of q, errors of h; on the lower side what is left of the start, noise,
+    errors of h.
+    """
+
+    file: Positional[Annotated[Path, arg(metavar="FILE")]]
+    """An .npz with an MDP, as for movi solve."""
+    beta: Annotated[float | None, arg(metavar="X")] = None
+    """A constant β (default: β_k = k/(k+1))."""
+    beta_max: Annotated[float | None, arg(metavar="X")] = None
+    """The largest β_k."""
+    iterations: int = 500
+    """K."""
+    samples: int = 1
+    """Samples per (s, a) and iteration; 0 takes exact expectations."""
+    errors: Annotated[str | None, arg(metavar=ERRORS)] = None
+    """ε_k beside those of sampling: gaussian:SIZE, bias:SIZE, heavy-tailed:SIZE or
+    ar1:SIZE:CORRELATION."""
+    average_errors: Annotated[str | None, arg(metavar=ERRORS)] = None
+    """η_k, errors of the average, in the same words."""
+    seed: int = 0
+    """Seed of samples and errors."""
+    out: Annotated[Path | None, arg(metavar="FILE")] = None
+    """Write all iterations as a .csv."""
+
+    def execute(self) -> None:
+        """Run, print some iterations, write all."""
+        from momentum_rl.core.targets import MomentumValueIteration
+        from momentum_rl.mdp.files import load_mdp
+        from momentum_rl.planning.engine import scheme
+        from momentum_rl.planning.theory import trace
+        from momentum_rl.plumbing.sizes import require
+
+        if self.out is not None:
+            file_to_write(self.out)
+        check_count("iterations", self.iterations)
+        options = MomentumValueIteration(beta=self.beta, beta_max=self.beta_max)
+        mdp = load_mdp(self.file)
+        require(
+            f"{self.iterations:,} iterations",
+            memory=64 * self.iterations * mdp.states * mdp.actions,
+        )
+        run = trace(
+            mdp.as_batch(),
+            scheme(options),
+            self.iterations,
+            seed=self.seed,
+            samples=self.samples,
+            errors=self.errors,
+            average_errors=self.average_errors,
+        )
+        columns = beside_theorem_1(mdp.as_batch(), run)
+        print(f"problem      {mdp}")
+        print(" ".join(f"{name:>13}" for name in columns))
+        for row in zip(*(column[_shown(self.iterations)] for column in columns.values())):
+            print(" ".join(f"{x:>13.4g}" for x in row))
+        if self.out is not None:
+            with writing(self.out):
+                write_aside(self.out, table_text(columns))
+            print(f"written      {self.out}")
+
+
+def _shown(iterations: int) -> "list[int]":
+    """The rows of iterations 1, 2, 5, 10, …, and of the last."""
+    marks = [m * 10**e for e in range(12) for m in (1, 2, 5)]
+    return [n - 1 for n in marks if n < iterations] + [iterations - 1]
+
+
+def beside_theorem_1(mdps: "FiniteMDP", run: "Trace") -> "dict[str, np.ndarray]":
+    """Columns over n = 1..K, means over the MDPs: β, the loss, Theorem 1 and what it is made of."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    import numpy as np
+
+    from momentum_rl.mdp.solve.regularised import certain_optimum
+    from momentum_rl.planning.theory import batch_losses, residual, theorem_1
+
+    optimal, sides = certain_optimum(mdps), residual(mdps, run)
+    with ThreadPoolExecutor() as pool:
+        loss = batch_losses(mdps, optimal.q, run.policies[:-1], pool).sup
+    rows = len(run.errors)
+    columns = {
+        "loss": loss,
+        "theorem_1": theorem_1(mdps, run, optimal.policy).max((-2, -1)),
+        "supremum": sides.supremum(mdps),
+        **{f"{name}_above": norms for name, norms in sides.above.items()},
+        **{f"{name}_below": norms for name, norms in sides.below.items()},
+    }
+    rates = [0.0, *(float(run.scheme.rate(k)) for k in range(1, rows))]
+    return {
+        "iteration": np.arange(1, rows + 1),
+        "beta": np.array(rates),
+        **{name: column.mean(-1) for name, column in columns.items()},
+    }
+
+
+def table_text(columns: "Mapping[str, Sequence[Any] | np.ndarray]") -> str:
+    """A table of columns as CSV; numbers with ten digits."""
+    rows = zip(*(_texts(column) for column in columns.values()))
+    return "\n".join([",".join(columns), *(",".join(row) for row in rows)]) + "\n"
+
+
+def _texts(column: "Sequence[Any] | np.ndarray") -> list[str]:
+    import numpy as np
+
+    array = np.asarray(column)
+    if array.dtype.kind == "f":
+        return [f"{x:.10g}" for x in array.tolist()]
+    return [str(x) for x in array.tolist()]
