@@ -19,7 +19,7 @@ STAIRS = {
     "mdp": {"core"},
     "planning": {"mdp"},
     "agents": {"core"},
-    "envs": {"core"},
+    "envs": {"mdp"},  # a finite MDP is an environment
     "replay": {"core"},
     "runs": {"agents"},  # a config holds the options of its algorithm
     "training": {"agents", "envs", "replay", "runs"},

@@ -1,6 +1,7 @@
 """Environments behind one small interface."""
 
 from momentum_rl.envs.atari import make_atari
+from momentum_rl.envs.finite import finite_environment
 from momentum_rl.envs.gym_vector import GymnasiumVector, make_gymnasium
 from momentum_rl.envs.jax_env import HostedEnvironment, JaxEnvironment, JaxOutcome
 from momentum_rl.envs.make import make_environment
@@ -13,6 +14,7 @@ __all__ = [
     "JaxEnvironment",
     "JaxOutcome",
     "Outcome",
+    "finite_environment",
     "make_atari",
     "make_environment",
     "make_gymnasium",

@@ -94,6 +94,25 @@ def expected(successors: Array, probabilities: Array, v: Array) -> Array:
     return jax.lax.optimization_barrier(jnp.sum(probabilities * take(v, successors), -1))
 
 
+def thresholds(mdp: FiniteMDP) -> np.ndarray:
+    """Those of each (s, a) of an MDP, int32 [(M,) S, A, B − 1]."""
+    return cuts(mdp.probabilities)
+
+
+def cuts(probabilities: np.ndarray) -> np.ndarray:
+    """Where a random number passes from one of B slots to the next, int32 [..., B − 1].
+
+    Numbers are integers in [0, 2³¹), and one passes slot b if it is *above* threshold b. Slots of
+    probability zero cannot be drawn: a threshold repeats before an inner one (and is −1 before the
+    first), and past the last possible successor it is out of reach, whatever the rounding of sums.
+    """
+    passed, slots = np.cumsum(probabilities, -1)[..., :-1], probabilities.shape[-1]
+    last = slots - 1 - np.argmax(probabilities[..., ::-1] > 0, -1)
+    out_of_reach = np.arange(1, slots) > last[..., None]
+    counts = np.clip(np.rint(passed * 2.0**31), 0, 2**31).astype(np.int64)
+    return np.where(out_of_reach, 2**31 - 1, counts - 1).astype(np.int32)
+
+
 def table_jit(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
     """``jax.jit`` for functions whose time goes into :func:`expected` over large tables.
 

@@ -21,7 +21,7 @@ from momentum_rl.core.soft import Real, soft_policy
 from momentum_rl.core.targets import evaluation
 from momentum_rl.errors import UserError, door
 from momentum_rl.mdp.model import FiniteMDP
-from momentum_rl.mdp.operators import DeviceMDP, expected, masked, on_device, take
+from momentum_rl.mdp.operators import DeviceMDP, expected, masked, on_device, take, thresholds
 
 Tables = Mapping[str, Array]  # by name, [L, N, A, …]: the newest first, then the L − 1 before it
 _UNROLLED = 32  # actions up to which each is written out in the compiled code
@@ -267,21 +267,6 @@ def sampler(mdps: FiniteMDP, keys: Array, copies: int = 1) -> Sampler:
     limits = np.repeat(limits, copies, 0) if copies > 1 else limits
     shape = (*device.rewards.shape, mdps.branching - 1)
     return Sampler(device, jax.device_put(limits.reshape(shape)), keys)
-
-
-def thresholds(mdp: FiniteMDP) -> np.ndarray:
-    """Where a random number passes from one successor to the next, int32 [(M,) S, A, B − 1].
-
-    Numbers are integers in [0, 2³¹), and one passes slot b if it is *above* threshold b. Slots of
-    probability zero cannot be drawn: a threshold repeats before an inner one (and is −1 before the
-    first), and past the last possible successor it is out of reach, whatever the rounding of sums.
-    """
-    passed = np.cumsum(mdp.probabilities, -1)[..., :-1]
-    possible = mdp.probabilities > 0
-    last = mdp.branching - 1 - np.argmax(possible[..., ::-1], -1)
-    out_of_reach = np.arange(1, mdp.branching) > last[..., None]
-    counts = np.clip(np.rint(passed * 2.0**31), 0, 2**31).astype(np.int64)
-    return np.where(out_of_reach, 2**31 - 1, counts - 1).astype(np.int32)
 
 
 def member_keys(seed: int, members: int, copies: int = 1) -> Array:
