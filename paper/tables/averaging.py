@@ -17,8 +17,8 @@ from jax import Array
 
 from momentum_rl.core.schedules import Capped, Mean
 from momentum_rl.errors import UserError
-from momentum_rl.mdp import FiniteMDP
 from momentum_rl.mdp.families import Maze
+from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.solve.regularised import certain_optimum
 from momentum_rl.planning.averaging import best_beta
 from momentum_rl.planning.engine import (

@@ -8,8 +8,9 @@ import pytest
 import momentum_rl
 from momentum_rl.envs.finite import absorbing, finite_environment
 from momentum_rl.envs.jax_env import HostedEnvironment
-from momentum_rl.mdp import FiniteMDP, garnet, optimum
-from momentum_rl.mdp.families import Maze
+from momentum_rl.mdp.families import Maze, garnet
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum
 from momentum_rl.runs.config import Config
 from tests.oracles import dense_kernel, random_mdp, refusal
 

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from momentum_rl.core.schedules import Capped, Mean
-from momentum_rl.mdp import garnet, optimum
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.solve.exact import optimum
 from momentum_rl.planning.averaging import best_beta
 from momentum_rl.planning.engine import scheme
 from momentum_rl.planning.theory import trace

@@ -5,7 +5,9 @@ import numpy as np
 import pytest
 
 from momentum_rl.core.schedules import Capped, Constant, Mean, RateUpdates
-from momentum_rl.mdp import FiniteMDP, garnet, optimum
+from momentum_rl.mdp.families import garnet
+from momentum_rl.mdp.model import FiniteMDP
+from momentum_rl.mdp.solve.exact import optimum
 from momentum_rl.planning.comparison import compare_schemes
 from momentum_rl.planning.disturbances import Errors
 from momentum_rl.planning.engine import scheme
