@@ -1,7 +1,6 @@
 """Anybody's runs, from their files to statistics, figures and one self-contained HTML page.
 
-Nothing here imports Altair before a figure is drawn, and nothing at all before a name is used: the
-help needs none.
+Nothing here is imported before a name is used: the help needs none.
 """
 
 from typing import TYPE_CHECKING
