@@ -323,8 +323,7 @@ def _hosted(
     if files is not None and not is_restorable(environment):
         raise UserError(
             "environment: cannot be restored in mid-episode; expected one with snapshot and "
-            "restore (a Gymnasium vector: autoreset mode Disabled), or set checkpoint_every to 0 "
-            "to train without checkpoints"
+            "restore, or set checkpoint_every to 0 to train without checkpoints"
         )
     what = configured_learner(config, spaces, overrides.network, overrides.optimiser)
     check_batch(config, what)
@@ -406,7 +405,6 @@ def bytes_on_host(config: Config, spaces: Spaces, in_files: bool, atari: bool) -
         spaces.observation,
         _slack(config, in_files),
         mapped=in_files,
-        n_step=config.n_step,
         action=spaces.action,
     )
 
