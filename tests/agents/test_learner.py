@@ -12,8 +12,10 @@ import rlax
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from momentum_rl.agents import compiled, make_learner, make_optimiser, options_of, regression
+from momentum_rl.agents.learner import compiled, make_learner, make_optimiser
+from momentum_rl.agents.method import regression
 from momentum_rl.agents.networks import MLP, ActionValues
+from momentum_rl.agents.registry import options_of
 from momentum_rl.core.schedules import Constant, Heuristic, Mean, RateUpdates
 from momentum_rl.errors import UserError
 from momentum_rl.spaces import ObservationSpace, Spaces, Transition

@@ -8,13 +8,14 @@ import pytest
 
 ale_py = pytest.importorskip("ale_py")
 
-from momentum_rl.envs import make_atari, make_environment  # noqa: E402
 from momentum_rl.envs.atari import (  # noqa: E402
     EPISODE_STEPS,
     AtariScreen,
     emulator_seeds,
+    make_atari,
     vector_env,
 )
+from momentum_rl.envs.make import make_environment  # noqa: E402
 from momentum_rl.errors import UserError  # noqa: E402
 from momentum_rl.spaces import (  # noqa: E402
     ObservationSpace,

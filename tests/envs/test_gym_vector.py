@@ -7,8 +7,7 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from momentum_rl.envs import GymnasiumVector, make_gymnasium
-from momentum_rl.envs.gym_vector import spaces_of
+from momentum_rl.envs.gym_vector import GymnasiumVector, make_gymnasium, spaces_of
 from momentum_rl.errors import UserError
 from momentum_rl.spaces import Box, ObservationSpace, Spaces
 from tests.training.diagnostics import Scripted, scripted, vector

@@ -5,9 +5,17 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from momentum_rl.envs import HostedEnvironment, JaxEnvironment, JaxOutcome, make_environment
 from momentum_rl.envs.gymnax_env import MINATAR, make_gymnax, sticky
-from momentum_rl.envs.jax_env import env_keys, reset_all, step_all, step_keys
+from momentum_rl.envs.jax_env import (
+    HostedEnvironment,
+    JaxEnvironment,
+    JaxOutcome,
+    env_keys,
+    reset_all,
+    step_all,
+    step_keys,
+)
+from momentum_rl.envs.make import make_environment
 from momentum_rl.errors import UserError
 from momentum_rl.spaces import ObservationSpace, Spaces
 

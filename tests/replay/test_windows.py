@@ -9,7 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from momentum_rl.replay import FrameReplay, UniformReplay, device
+from momentum_rl.replay import device
+from momentum_rl.replay.frames import FrameReplay
+from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.spaces import NStep, ObservationSpace, Transition
 from tests.replay.player import SPACE as FRAMES
 from tests.replay.player import Player

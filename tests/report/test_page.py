@@ -11,8 +11,7 @@ import pytest
 
 from momentum_rl.cli import main
 from momentum_rl.errors import UserError
-from momentum_rl.report import write_report
-from momentum_rl.report.chapters import LEAD, chapters_of_runs
+from momentum_rl.report.chapters import LEAD, chapters_of_runs, write_report
 from momentum_rl.report.curves import Curve, CurvesFigure, Panel
 from momentum_rl.report.intervals import Entry, IntervalsFigure, Statistic, domain
 from momentum_rl.report.page import page_libraries, render

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from momentum_rl.envs import GymnasiumVector
+from momentum_rl.envs.gym_vector import GymnasiumVector
 
 
 class Diagnostic(gym.Env):

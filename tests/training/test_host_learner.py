@@ -2,8 +2,10 @@ import jax
 import numpy as np
 import optax
 
-from momentum_rl.agents import make_learner, make_optimiser, options_of, regression
+from momentum_rl.agents.learner import make_learner, make_optimiser
+from momentum_rl.agents.method import regression
 from momentum_rl.agents.networks import MLP, ActionValues
+from momentum_rl.agents.registry import options_of
 from momentum_rl.core.schedules import RateUpdates
 from momentum_rl.spaces import ObservationSpace, Spaces, Transition
 from momentum_rl.training.host_loop import HostLearner

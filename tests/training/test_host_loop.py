@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
-from momentum_rl.envs import Outcome
 from momentum_rl.runs.config import Config
-from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.spaces import ObservationSpace, Outcome, Spaces
 from momentum_rl.training.host_loop import HostLoop
 from momentum_rl.training.loop import ACTING, SAMPLING, Draws, bits, env_seeds, key_of
 from momentum_rl.training.train import train

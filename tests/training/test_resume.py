@@ -22,7 +22,8 @@ import momentum_rl.training.run_directory as checkpoint
 import momentum_rl.training.run_directory as run_directory
 from momentum_rl import cli
 from momentum_rl.agents.networks import MLP, ActionValues
-from momentum_rl.envs import GymnasiumVector, make_atari
+from momentum_rl.envs.atari import make_atari
+from momentum_rl.envs.gym_vector import GymnasiumVector
 from momentum_rl.errors import Interrupted, UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status

@@ -10,8 +10,9 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
 import momentum_rl
 from momentum_rl.cli import main
-from momentum_rl.envs import GymnasiumVector, make_environment
+from momentum_rl.envs.gym_vector import GymnasiumVector
 from momentum_rl.envs.gymnax_env import make_gymnax
+from momentum_rl.envs.make import make_environment
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields

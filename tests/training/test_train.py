@@ -11,8 +11,9 @@ import optax
 import pytest
 
 import momentum_rl
-from momentum_rl.agents import Agent, NetworkSpec, make_network, save
-from momentum_rl.envs import make_gymnasium
+from momentum_rl.agents.agent import Agent, save
+from momentum_rl.agents.networks import NetworkSpec, make_network
+from momentum_rl.envs.gym_vector import make_gymnasium
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status

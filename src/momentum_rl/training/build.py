@@ -34,8 +34,9 @@ from momentum_rl.envs.make import make_environment as make_by_id
 from momentum_rl.errors import UserError, check_count
 from momentum_rl.plumbing.compilation import shared
 from momentum_rl.plumbing.sizes import readable, require
-from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
-from momentum_rl.replay.uniform import require_space, slack_of
+from momentum_rl.replay import device, frames, uniform
+from momentum_rl.replay.frames import FrameReplay
+from momentum_rl.replay.uniform import UniformReplay, require_space, slack_of
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import (
     Box,
