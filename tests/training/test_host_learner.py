@@ -1,3 +1,5 @@
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import optax
@@ -25,7 +27,9 @@ def learner():
 
 
 PURE = learner()
-PURE = PURE._replace(update=jax.jit(PURE.update), act=jax.jit(PURE.act))
+PURE = SimpleNamespace(
+    init=PURE.init, update=jax.jit(PURE.update), sync=PURE.sync, act=jax.jit(PURE.act)
+)
 
 
 def batch(k):
