@@ -82,10 +82,6 @@ class CurvesFigure(Figure):
         several = (curve.runs is not None and len(curve.runs) > 1 for curve in self.curves)
         return len(self.panels) <= RUNS_DRAWN and any(several)
 
-    def labels(self) -> list[str]:
-        """Of the legend."""
-        return [style.label for style in self.styles]
-
     @property
     def y_range(self) -> tuple[float, float]:
         """The vertical axis if it is logarithmic: from and to 1, 2 or 5 × 10^i."""
@@ -166,7 +162,7 @@ class CurvesFigure(Figure):
 
     def _told_apart(self, looks: list[Any]) -> Row:
         """The channel that gives each curve its look."""
-        labels = self.labels()
+        labels = self.labels
         legend = {"title": None, "values": labels, "symbolOpacity": 1}
         return channel("c", "nominal", scale={"domain": labels, "range": looks}, legend=legend)
 

@@ -19,6 +19,7 @@ from typing import Any
 
 from momentum_rl.errors import MissingExtra, UserError
 from momentum_rl.plumbing.files import write_aside
+from momentum_rl.report.style import Style
 
 FORMATS = ("pdf", "png", "svg")
 """What figures are written as, unless others are asked for."""
@@ -59,15 +60,21 @@ class Figure(ABC):
     def chart(self) -> Row:
         """The Vega-Lite specification with its data, without its words and its look."""
 
-    def labels(self) -> Sequence[str]:
-        """Of the legend, if it has one."""
+    @property
+    def styles(self) -> Sequence[Style]:
+        """In the order of the legend, if it has one."""
         return ()
+
+    @property
+    def labels(self) -> list[str]:
+        """Of the legend."""
+        return [style.label for style in self.styles]
 
     @cached_property
     def spec(self) -> Row:
         """The Vega-Lite specification."""
         look = json.loads(asset("figure.json"))
-        letters = [len(label) + 6 for label in self.labels()]
+        letters = [len(label) + 6 for label in self.labels]
         fits = sum(letters) <= LEGEND_LINE
         look["legend"]["columns"] = len(letters) if fits else max(1, LEGEND_LINE // max(letters))
         words = {"title": {"text": self.title, "subtitle": self.subtitle}, "background": "white"}

@@ -66,15 +66,11 @@ class IntervalsFigure(Figure):
         """In the order of the legend."""
         return list({entry.style.label: entry.style for entry in self.entries}.values())
 
-    def labels(self) -> list[str]:
-        """Of the legend."""
-        return [style.label for style in self.styles]
-
     def numbers(self) -> list[Row]:
         """A row for each point, by algorithm."""
         rows = []
         for panel in self.panels:
-            for label in self.labels():
+            for label in self.labels:
                 for e in panel.entries:
                     if e.style.label == label:
                         names = {"statistic": panel.title, "game": e.row, "algorithm": label}
@@ -97,7 +93,7 @@ class IntervalsFigure(Figure):
 
     def _panel(self, number: int, panel: Statistic) -> Row:
         low, high = domain(panel)
-        labels, rows = self.labels(), self.rows
+        labels, rows = self.labels, self.rows
         grouped = len(labels) > 1 and rows != labels
         scale: Row = {"domain": [low, high], "nice": False}
         axis: Row = {"title": self.value if len(self.panels) == 1 else None, "labelExpr": SHARE}
