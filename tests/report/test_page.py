@@ -13,7 +13,7 @@ from momentum_rl.cli import main
 from momentum_rl.errors import UserError
 from momentum_rl.report.chapters import LEAD, chapters_of_runs, write_report
 from momentum_rl.report.curves import Curve, CurvesFigure, Panel
-from momentum_rl.report.intervals import Entry, IntervalsFigure, Statistic, domain
+from momentum_rl.report.intervals import Entry, IntervalsFigure
 from momentum_rl.report.page import page_libraries, render
 from momentum_rl.report.statistics import Estimate
 from momentum_rl.report.style import BLUE, INK, Style, percent
@@ -180,12 +180,12 @@ def _improvements(*values: float, spread: float | None = None) -> IntervalsFigur
         )
         for i, v in enumerate(values)
     )
-    return IntervalsFigure("f", "F", "all", (Statistic("", 0.0, entries),), value="gain")
+    return IntervalsFigure("f", "F", "all", entries, "gain")
 
 
 def test_intervals_are_what_they_say() -> None:
     figure = _improvements(0.5, -0.25, spread=0.1)
-    rows = figure.spec["datasets"]["panel0"]
+    rows = figure.spec["datasets"]["all"]
     assert [(row["v"], row["l"], row["h"]) for row in rows] == [
         (0.5, 0.4, 0.6),
         (-0.25, -0.35, -0.15),
@@ -200,10 +200,10 @@ def test_gains_beyond_measure_get_another_axis() -> None:
         "f",
         "F",
         "all",
-        (Statistic("", 0.0, (Entry("g", Style("one", INK), Estimate(0.1, -np.inf, np.inf)),)),),
+        (Entry("g", Style("one", INK), Estimate(0.1, -np.inf, np.inf)),),
     )
-    low, high = domain(endless.panels[0])
-    (row,) = endless.spec["datasets"]["panel0"]
+    low, high = endless.domain
+    (row,) = endless.spec["datasets"]["all"]
     assert (row["l"], row["h"]) == (round(low, 5), round(high, 5))
     for one in (figure, endless, _improvements(0.0), _improvements(float("inf"))):
         assert "<svg" in one.svg

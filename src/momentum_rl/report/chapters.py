@@ -11,7 +11,7 @@ import numpy as np
 from momentum_rl.errors import UserError
 from momentum_rl.report.curves import Curve, CurvesFigure, Panel
 from momentum_rl.report.figure import FORMATS
-from momentum_rl.report.intervals import Entry, IntervalsFigure, Statistic, bracketed
+from momentum_rl.report.intervals import Entry, IntervalsFigure, bracketed
 from momentum_rl.report.page import Chapter, Table, page_to_write, write_page
 from momentum_rl.report.results import Results, Series, results_of
 from momentum_rl.report.statistics import Estimate, mean_and_deviation, mean_of_runs
@@ -173,9 +173,8 @@ def improvements(results: Results) -> IntervalsFigure | None:
         f"{results.name}-improvements",
         f"Improvement over {over.pop() if len(over) == 1 else 'the DQN of the same settings'}",
         f"normalised, by the area under the {results.score} curve, with 95 % intervals",
-        (Statistic("", 0.0, tuple(entries)),),
-        value="normalised improvement",
-        by=("game", "algorithm"),
+        tuple(entries),
+        "normalised improvement",
         note=f"Without {', '.join(undefined)}: the baseline's area is 0." if undefined else "",
     )
 

@@ -9,8 +9,8 @@ from momentum_rl.report.figure import WIDTH, Figure, Row, channel, tooltip
 from momentum_rl.report.statistics import Estimate
 from momentum_rl.report.style import INK, MUTED, Style, percent
 
-PANEL_WIDTH, LINE, CLOSE_LINE = 230, 34, 14
-"""Of one panel of several; of a row of its own, and of one of several under a name; in points."""
+LINE, CLOSE_LINE = 34, 14
+"""The height of a row of its own, and of one of several under a name; in points."""
 LARGEST_LINEAR = 6.0
 """Shares beyond 600 % would flatten all others: the axis is then logarithmic on both sides of zero,
 linear within ±100 %."""
@@ -21,7 +21,7 @@ SHARE = "(datum.value < 0 ? '−' : '') + format(abs(100 * datum.value), ',.0f')
 
 @dataclass(frozen=True)
 class Entry:
-    """A share of an algorithm, in a row of a panel."""
+    """A share of an algorithm, in a row."""
 
     row: str
     """A game, say, or the algorithm itself."""
@@ -32,29 +32,13 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Statistic:
-    """A panel: shares, and the value that means no difference."""
-
-    title: str
-    none: float
-    entries: tuple[Entry, ...]
-    """At least one; the same rows in every panel."""
-
-
-@dataclass(frozen=True)
 class IntervalsFigure(Figure):
-    """Points with intervals, panel by panel; rows in order, algorithms by colour."""
+    """Points with intervals; rows in order, algorithms by colour."""
 
-    panels: tuple[Statistic, ...]
+    entries: tuple[Entry, ...]
+    """At least one."""
     value: str = "value"
     """What the shares are called where they are written down."""
-    by: tuple[str, ...] = ("statistic", "algorithm")
-    """How a row's place is written down: some of statistic, game, algorithm."""
-
-    @property
-    def entries(self) -> list[Entry]:
-        """Of all panels."""
-        return [entry for panel in self.panels for entry in panel.entries]
 
     @property
     def rows(self) -> list[str]:
@@ -66,37 +50,38 @@ class IntervalsFigure(Figure):
         """In the order of the legend."""
         return list({entry.style.label: entry.style for entry in self.entries}.values())
 
+    @property
+    def domain(self) -> tuple[float, float]:
+        """The axis: every share, and intervals as far as they are not many times longer."""
+        estimates = [entry.estimate for entry in self.entries]
+        finite = [e.value for e in estimates if math.isfinite(e.value)] or [0.0]
+        reach = max(0.2, 2.5 * max(map(abs, finite)))
+        ends = [end for e in estimates for end in (e.low, e.high)]
+        near = [end for end in ends if end is not None and abs(end) <= reach]
+        low, high = min(0.0, *finite, *near), max(0.0, *finite, *near)
+        margin = 0.04 * (high - low or 1)
+        return low - margin, high + margin
+
     def numbers(self) -> list[Row]:
         """A row for each point, by algorithm."""
-        rows = []
-        for panel in self.panels:
-            for label in self.labels:
-                for e in panel.entries:
-                    if e.style.label == label:
-                        names = {"statistic": panel.title, "game": e.row, "algorithm": label}
-                        row: Row = {name: names[name] for name in self.by}
-                        row |= {self.value: e.estimate.value, "low": e.estimate.low}
-                        rows.append({**row, "high": e.estimate.high})
-        return rows
+        by_label = sorted(self.entries, key=lambda entry: self.labels.index(entry.style.label))
+        return [
+            {
+                **({} if self.rows == self.labels else {"game": e.row}),
+                "algorithm": e.style.label,
+                self.value: e.estimate.value,
+                "low": e.estimate.low,
+                "high": e.estimate.high,
+            }
+            for e in by_label
+        ]
 
     def chart(self) -> Row:
-        """The panels, side by side."""
-        charts = [self._panel(i, panel) for i, panel in enumerate(self.panels)]
-        data = {"datasets": {f"panel{i}": _data(panel) for i, panel in enumerate(self.panels)}}
-        if len(charts) == 1:
-            return {**data, **charts[0], "width": WIDTH}
-        titled = [
-            {**chart, "width": PANEL_WIDTH, "title": {"text": panel.title, "fontSize": 13}}
-            for chart, panel in zip(charts, self.panels)
-        ]
-        return {**data, "hconcat": titled, "resolve": {"scale": {"x": "independent"}}}
-
-    def _panel(self, number: int, panel: Statistic) -> Row:
-        low, high = domain(panel)
-        labels, rows = self.labels, self.rows
+        """Lines, points and marks, beside a line that means no difference."""
+        labels, rows, (low, high) = self.labels, self.rows, self.domain
         grouped = len(labels) > 1 and rows != labels
         scale: Row = {"domain": [low, high], "nice": False}
-        axis: Row = {"title": self.value if len(self.panels) == 1 else None, "labelExpr": SHARE}
+        axis: Row = {"title": self.value, "labelExpr": SHARE}
         if max(-low, high) <= LARGEST_LINEAR:
             axis["tickCount"] = 6
         else:
@@ -109,53 +94,37 @@ class IntervalsFigure(Figure):
         colours = {"domain": labels, "range": [style.colour for style in self.styles]}
         legend = {"title": None, "symbolType": "circle", "symbolSize": 100} if grouped else None
         colour = channel("c", "nominal", scale=colours, legend=legend)
-        x, told = channel("v", scale=scale, axis=axis), {"r": "row", "c": "algorithm"}
-        ends = {"x": channel("l", title=axis["title"]), "x2": {"field": "h"}}
+        x = channel("v", scale=scale, axis=axis)
+        ends = {"x": channel("l", title=self.value), "x2": {"field": "h"}}
+        told = tooltip({"r": "row", "c": "algorithm", "t": self.value})
         point = {"type": "point", "filled": True, "opacity": 1}
         cross = {"shape": "cross", "angle": 45, "size": 70, "color": INK, "strokeWidth": 0}
         layers = [
-            _layer({"type": "rule", "color": MUTED, "strokeWidth": 1}, x={"datum": panel.none}),
+            _layer({"type": "rule", "color": MUTED, "strokeWidth": 1}, x={"datum": 0.0}),
             _layer({"type": "rule", "strokeWidth": 2.4}, **ends, color=colour, **place),
-            _layer(
-                {**point, "size": 80},
-                x=x,
-                color=colour,
-                tooltip=tooltip({**told, "t": self.value}),
-                **place,
-            ),
+            _layer({**point, "size": 80}, x=x, color=colour, tooltip=told, **place),
             {**_layer({**point, **cross}, x=x, **place), "transform": [{"filter": "datum.x"}]},
         ]
         height = CLOSE_LINE * len(labels) + 8 if grouped else LINE
-        return {"data": {"name": f"panel{number}"}, "layer": layers, "height": height * len(rows)}
+        return {
+            "data": {"name": "all"},
+            "datasets": {"all": [self._row(entry) for entry in self.entries]},
+            "layer": layers,
+            "width": WIDTH,
+            "height": height * len(rows),
+        }
+
+    def _row(self, entry: Entry) -> Row:
+        """An entry; what leaves the axis ends at its edge."""
+        (low, high), e = self.domain, entry.estimate
+        row: Row = {"r": entry.row, "c": entry.style.label, "t": bracketed(e)}
+        for name, end in {"v": e.value, "l": e.low, "h": e.high}.items():
+            row[name] = round(min(max(e.value if end is None else end, low), high), 5)
+        return {**row, "x": entry.diverged}
 
 
 def _layer(mark: Row, **encoding: Any) -> Row:
     return {"mark": mark, "encoding": encoding}
-
-
-def domain(panel: Statistic) -> tuple[float, float]:
-    """The axis: every share, and intervals as far as they are not many times longer."""
-    estimates = [entry.estimate for entry in panel.entries]
-    finite = [e.value for e in estimates if math.isfinite(e.value)] or [0.0]
-    reach = max(0.2, 2.5 * max(map(abs, finite)))
-    ends = [end for e in estimates for end in (e.low, e.high)]
-    near = [end for end in ends if end is not None and abs(end) <= reach]
-    low, high = min(panel.none, *finite, *near), max(panel.none, *finite, *near)
-    margin = 0.04 * (high - low or 1)
-    return low - margin, high + margin
-
-
-def _data(panel: Statistic) -> list[Row]:
-    """The entries; what leaves the axis ends at its edge."""
-    low, high = domain(panel)
-    rows = []
-    for entry in panel.entries:
-        e = entry.estimate
-        row: Row = {"r": entry.row, "c": entry.style.label, "t": bracketed(e)}
-        for name, end in {"v": e.value, "l": e.low, "h": e.high}.items():
-            row[name] = round(min(max(e.value if end is None else end, low), high), 5)
-        rows.append({**row, "x": entry.diverged})
-    return rows
 
 
 def bracketed(estimate: Estimate, written: Callable[[float], str] = percent) -> str:
