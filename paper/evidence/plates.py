@@ -196,8 +196,7 @@ def beta(evidence: Evidence) -> CurvesFigure | None:
     if figure is None:
         return None
     panels = tuple(
-        replace(p, curves=tuple(replace(c, runs=None, spread=None) for c in p.curves))
-        for p in figure.panels
+        replace(p, curves=tuple(replace(c, runs=None) for c in p.curves)) for p in figure.panels
     )
     subtitle = "greedy score, mean over seeds; fixed β, and the schedules that raise it"
     return replace(figure, name="beta-greedy", subtitle=subtitle, panels=panels)

@@ -31,6 +31,8 @@ INTRO = (
 )
 LEAD = "What these runs show. No sentence of a paper is judged by them."
 NONE = "–"
+RUNS_DRAWN = 9
+"""On up to this many games every run has a line; on more, each too small for that, a band."""
 
 
 def write_report(
@@ -117,15 +119,15 @@ def learning_curves(
 ) -> CurvesFigure | None:
     """Some series on some games; None if there is nothing to draw."""
     panels, unfinished = [], []
+    few = len(games) <= RUNS_DRAWN and any(len(c.scores) > 1 for c in results.cells.values())
     for game in games:
         curves = []
         for one in series:
             cell = results.cells.get((game, one.label))
             if cell is not None and not np.isnan(cell.scores).all():
                 mean, deviation = mean_and_deviation(cell.scores)
-                curves.append(
-                    Curve(one.style, cell.steps, mean, deviation, cell.scores, cell.diverged)
-                )
+                runs, spread = (cell.scores, None) if few else (None, deviation)
+                curves.append(Curve(one.style, cell.steps, mean, spread, runs, cell.diverged))
                 if not cell.ended.all():
                     unfinished.append(f"{one.style.label} on {game}")
         if curves:

@@ -1,8 +1,8 @@
 """Figures of curves: one panel or many, on linear or on logarithmic axes.
 
-Every run is a thin line beneath the mean; where panels are too many and too small for that, a band
-of ± one standard deviation takes their place. All layers read one table (Vega-Lite divides only one
-among panels), whose column ``k`` says which layer a row is for.
+Beneath a curve is a thin line for every run, or a band of ± one standard deviation. All layers read
+one table (Vega-Lite divides only one among panels), whose column ``k`` says which layer a row is
+for.
 """
 
 import math
@@ -17,8 +17,6 @@ from momentum_rl.report.style import Array, Style, short
 
 POINTS, SMALL_POINTS = 400, 80
 """At most this many points of a curve are drawn large, and in a small panel."""
-RUNS_DRAWN = 9
-"""Up to this many panels have a line for every run."""
 DEEPEST = 1e-8
 """A log axis ends at this share of the largest value, however small the smallest one is."""
 SHORT = "format(datum.value, abs(datum.value) >= 1000 ? '.3~s' : '.4~g')"
@@ -29,7 +27,7 @@ SIZES = {1: (WIDTH, HEIGHT), 2: (300, 190), 3: (210, 140), 4: (160, 105)}
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve of a panel: values, often a mean over runs, with their spread or the runs."""
+    """A curve of a panel: values, often a mean over runs, with their spread or with the runs."""
 
     style: Style
     x: Array
@@ -77,12 +75,6 @@ class CurvesFigure(Figure):
         return {1: 1, 2: 2, 3: 3, 4: 2}.get(len(self.panels), 3 if len(self.panels) <= 9 else 4)
 
     @property
-    def has_runs(self) -> bool:
-        """Whether every run has a line."""
-        several = (curve.runs is not None and len(curve.runs) > 1 for curve in self.curves)
-        return len(self.panels) <= RUNS_DRAWN and any(several)
-
-    @property
     def y_range(self) -> tuple[float, float]:
         """The vertical axis if it is logarithmic: from and to 1, 2 or 5 × 10^i."""
         values = np.concatenate([curve.y for curve in self.curves])
@@ -98,7 +90,7 @@ class CurvesFigure(Figure):
 
     def numbers(self) -> list[Row]:
         """A row for each point of a curve, and of each run beneath it."""
-        has_spread = not self.has_runs and any(c.spread is not None for c in self.curves)
+        has_spread = any(curve.spread is not None for curve in self.curves)
         rows = []
         for panel in self.panels:
             for curve in panel.curves:
@@ -169,7 +161,7 @@ class CurvesFigure(Figure):
     def _layers(self) -> list[Row]:
         """Runs or bands, means, and marks."""
         small = len(self.panels) > 1
-        if self.has_runs:
+        if any(curve.runs is not None for curve in self.curves):
             mark = {"type": "line", "strokeWidth": 0.8, "opacity": 0.45}
             layers = [_layer("run", mark, detail=channel("r", "nominal"))]
         else:
@@ -234,7 +226,7 @@ def _rows(figure: CurvesFigure, panel: Panel) -> list[Row]:
     # Curves without a spread are drawn first: they are the background.
     for curve in sorted(panel.curves, key=lambda curve: curve.spread is not None):
         label = curve.style.label
-        runs = curve.runs if figure.has_runs and curve.runs is not None else ()
+        runs = () if curve.runs is None else curve.runs
         for r, values in enumerate((curve.y, *runs)):
             for i in thinned(curve.x, points, log=figure.log):
                 if not math.isfinite(values[i]):
@@ -244,13 +236,13 @@ def _rows(figure: CurvesFigure, panel: Panel) -> list[Row]:
                 if r:
                     rows.append({"k": "run", "r": f"{label} {r - 1}", **row})
                     continue
-                text, spread = short(values[i]), _spread(curve)[i]
+                row |= {"k": "line", "t": short(values[i])}
                 if curve.spread is not None:
-                    text += f" ± {short(spread)}"
-                if curve.spread is not None and not figure.has_runs:
+                    spread = curve.spread[i]
+                    row["t"] += f" ± {short(spread)}"
                     row["l"] = _rounded(max(values[i] - spread, low))
                     row["h"] = _rounded(min(max(values[i] + spread, low), high))
-                rows.append({"k": "line", "t": text, **row})
+                rows.append(row)
         known, last = np.flatnonzero(np.isfinite(curve.y)).tolist(), curve.y.size - 1
         diverged = sorted({min(mark, last) for mark in curve.marks} & set(known))
         for i in diverged or known[:1]:  # of no size where there is none: an axis needs a value
