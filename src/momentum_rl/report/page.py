@@ -151,7 +151,7 @@ def _specification(spec: dict[str, Any]) -> str:
 
 def _cell(value: object, markup: Callable[[str], Any]) -> Any:
     """A table's value: where a line must be broken, it is before an interval and not within."""
-    number, bracket, interval = str(value).partition(" [")
-    if not bracket:
+    match = re.fullmatch(r"(.{1,20}) (\[[^]]+\])", str(value))
+    if match is None:
         return value
-    return markup("<span>{}</span> <span>[{}</span>").format(number, interval)
+    return markup("<span>{}</span> <span>{}</span>").format(*match.groups())
