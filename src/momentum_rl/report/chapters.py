@@ -85,13 +85,13 @@ def chapters_of_runs(directory: Path) -> list[Chapter]:
     return chapters
 
 
-def chapter_of(results: Results, directory: Path, intro: str = INTRO) -> Chapter:
+def chapter_of(results: Results, directory: Path) -> Chapter:
     """Curves, improvements, and tables of scores, runs and settings."""
     if not any(run.training.scores.size for run in results.runs):
         first, others = results.runs[0].path, len(results.runs) - 1
         more = f", nor in {others} more" if others else ""
         problem = f"{os.path.relpath(first, directory)}: no iteration completed yet{more}"
-        return Chapter(results.name, results.title, intro, problems=(problem,))
+        return Chapter(results.name, results.title, INTRO, problems=(problem,))
     kinds = [kind for kind in (results, results.greedy) if kind is not None]
     drawn = [draw(kind) for kind in kinds for draw in (all_curves, improvements)]
     roots = dict.fromkeys(run.root for run in results.runs if run.root is not None)
@@ -108,7 +108,7 @@ def chapter_of(results: Results, directory: Path, intro: str = INTRO) -> Chapter
     return Chapter(
         results.name,
         results.title,
-        intro,
+        INTRO,
         (*(figure for figure in drawn if figure is not None), *tables),
         files=tuple(root / SWEEP_FILE for root in roots),
     )

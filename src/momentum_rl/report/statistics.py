@@ -103,13 +103,13 @@ def resampled(runs: Array, count: int, generator: np.random.Generator) -> Array:
     return runs[generator.integers(runs.size, size=(count, runs.size))]
 
 
-def mean_of_runs(values: Array, *, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
+def mean_of_runs(values: Array) -> Estimate:
     """The mean over runs with its bootstrap interval, which a single run does not have.
 
     >>> mean_of_runs(np.array([2.0, 4.0])), mean_of_runs(np.array([5.0]))
     (Estimate(value=3.0, low=2.0, high=4.0), Estimate(value=5.0, low=None, high=None))
     """
-    drawn = resampled(values, resamples, np.random.default_rng(seed)).mean(-1)
+    drawn = resampled(values, RESAMPLES, np.random.default_rng(0)).mean(-1)
     return _estimate(values.mean(keepdims=True), drawn if values.size >= 2 else None)
 
 
