@@ -41,8 +41,8 @@ DOPAMINE = 38.0  # agent steps per second, with the SAME network; see above
 OURS = """
 import sys, time
 from dataclasses import replace
-from momentum_rl.envs import make_atari
-from momentum_rl.replay import FrameReplay
+from momentum_rl.envs.atari import make_atari
+from momentum_rl.replay.frames import FrameReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.training.host_loop import HostLoop
 from momentum_rl.runs.presets import preset_fields
@@ -102,9 +102,11 @@ print(steps / clock.seconds)
 UPDATES = """
 import json, statistics, sys, time
 import jax, jax.numpy as jnp, numpy as np
-from momentum_rl.agents import (NetworkSpec, make_learner, make_network, make_optimiser, options_of,
-                         regression)
-from momentum_rl.replay import FrameReplay
+from momentum_rl.agents.learner import make_learner, make_optimiser
+from momentum_rl.agents.method import regression
+from momentum_rl.agents.networks import NetworkSpec, make_network
+from momentum_rl.agents.registry import options_of
+from momentum_rl.replay.frames import FrameReplay
 from momentum_rl.core.schedules import RateUpdates
 from momentum_rl.spaces import ObservationSpace, Spaces, Transition
 from momentum_rl.training.host_loop import HostLearner

@@ -29,8 +29,8 @@ WARM = 2_000  # steps before the clock starts; learning starts at 1,000
 
 OURS = """
 import sys, time
-from momentum_rl.envs import make_gymnasium
-from momentum_rl.replay import UniformReplay
+from momentum_rl.envs.gym_vector import make_gymnasium
+from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.training.host_loop import HostLoop
 from momentum_rl.training.build import configured_learner

@@ -2,9 +2,8 @@
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from momentum_rl.report.figure import Figure, Row, finished, library
+from momentum_rl.report.figure import Figure, Row, channel, tooltip
 from momentum_rl.report.style import INK
 
 LIGHT, DEEP = "#e8f1f8", "#08407a"
@@ -25,16 +24,12 @@ class Tile:
 
 @dataclass(frozen=True)
 class HeatMap(Figure):
-    """Tiles in rows and columns, panel by panel."""
+    """Tiles in rows and columns, panel by panel; darker is less, by its logarithm."""
 
     x_title: str
     y_title: str
     tiles: tuple[Tile, ...]
     """At least one; columns and rows in the order in which they occur."""
-
-    def remarks(self) -> list[str]:
-        """What the colours mean."""
-        return ["Darker is less; colours are on a logarithmic scale."]
 
     def numbers(self) -> list[Row]:
         """A row for each tile."""
@@ -43,40 +38,37 @@ class HeatMap(Figure):
             for c in self.tiles
         ]
 
-    def spec(self, *, interactive: bool) -> dict[str, Any]:
-        """The Vega-Lite specification: for the page (hover), or for print (title)."""
-        alt = library()
-        panels = list(dict.fromkeys(tile.panel for tile in self.tiles))
-        columns = list(dict.fromkeys(tile.x for tile in self.tiles))
-        rows = list(dict.fromkeys(tile.y for tile in self.tiles))
-        sizes = [tile.value for tile in self.tiles if tile.value > 0]
-        low, high = (min(sizes), max(sizes)) if sizes else (0.1, 1.0)
-        middle = math.sqrt(low * high)
+    def chart(self) -> Row:
+        """Tiles with their values."""
+        sizes = [tile.value for tile in self.tiles if tile.value > 0] or [0.1, 1.0]
+        low, high = min(sizes), max(sizes)
         data = [
-            {"p": c.panel, "x": c.x, "y": c.y, "v": max(c.value, low), "t": f"{c.value:.2g}"}
+            {"p": c.panel, "a": c.x, "b": c.y, "v": max(c.value, low), "t": f"{c.value:.2g}"}
             for c in self.tiles
         ]
-        x = alt.X("x:O", sort=columns, axis=alt.Axis(title=self.x_title, labelAngle=0))
-        y = alt.Y("y:O", sort=rows, axis=alt.Axis(title=self.y_title))
-        colours = alt.Scale(type="log", domain=[low, high], range=[DEEP, LIGHT], clamp=True)
-        tooltip = [
-            alt.Tooltip("x:N", title=self.x_title),
-            alt.Tooltip("y:N", title=self.y_title),
-            alt.Tooltip("t:N", title="value"),
+        panels, columns, rows = (list(dict.fromkeys(row[name] for row in data)) for name in "pab")
+        x_axis, y_axis = {"title": self.x_title, "labelAngle": 0}, {"title": self.y_title}
+        place = {
+            "x": channel("a", "ordinal", sort=columns, axis=x_axis),
+            "y": channel("b", "ordinal", sort=rows, axis=y_axis),
+        }
+        colours = {"type": "log", "domain": [low, high], "range": [DEEP, LIGHT], "clamp": True}
+        tile = {
+            "color": channel("v", scale=colours, legend=None),
+            "tooltip": tooltip({"a": self.x_title, "b": self.y_title, "t": "value"}),
+        }
+        white = {"test": f"datum.v < {math.sqrt(low * high)}", "value": "white"}
+        ink = {"condition": white, "value": "#1c2734"}
+        square = {"type": "rect", "stroke": "white", "strokeWidth": 1}
+        number = {"text": channel("t", "nominal"), "color": ink}
+        layers = [
+            {"mark": square, "encoding": tile},
+            {"mark": {"type": "text", "fontSize": 11}, "encoding": number},
         ]
-        cells = alt.Chart().mark_rect(stroke="white", strokeWidth=1)
-        cells = cells.encode(x=x, y=y, color=alt.Color("v:Q", scale=colours, legend=None))
-        if interactive:
-            cells = cells.encode(tooltip=tooltip)
-        written = alt.condition(f"datum.v < {middle}", alt.value("white"), alt.value("#1c2734"))
-        texts = alt.Chart().mark_text(fontSize=11).encode(x=x, y=y, text="t:N", color=written)
-        chart = alt.layer(cells, texts).properties(
-            width=TILE * len(columns), height=TILE * 3 / 4 * len(rows)
-        )
-        header = alt.Header(title=None, labelFontSize=13, labelColor=INK)
-        chart = chart.facet(
-            column=alt.Column("p:N", sort=panels, header=header), data=alt.NamedData("all")
-        )
-        spec = finished(chart, self, [""], interactive=interactive, sized=False)
-        spec["datasets"] = {"all": data}
-        return spec
+        size = {"width": TILE * len(columns), "height": TILE * 3 / 4 * len(rows)}
+        header = {"title": None, "labelFontSize": 13, "labelColor": INK}
+        return {
+            "data": {"values": data},
+            "facet": {"column": channel("p", "nominal", sort=panels, header=header)},
+            "spec": {"encoding": place, "layer": layers, **size},
+        }

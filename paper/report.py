@@ -96,7 +96,7 @@ def draw(directory: Path, table: str) -> None:
     (experiment,) = [one for one in EXPERIMENTS if one.table == table]
     check_own_directory(directory / FIGURES, directory)
     chapter, judged = experiment.chapter(directory)
-    files = [path for plate in chapter.plates for path in plate.picture.save(directory / FIGURES)]
+    files = [path for figure in chapter.figures for path in figure.save(directory / FIGURES)]
     print(f"figures      {', '.join(sorted({str(file.with_suffix('')) for file in files}))}")
     for remark in judged:
         print(f"\n{remark.heading}\n  {remark.seen}")

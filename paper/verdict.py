@@ -1,8 +1,9 @@
 """What is said of data: sentences of a paper, judged, and what else is seen."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
-from momentum_rl.report.page import Remark
+from momentum_rl.report.page import Table
 
 CONFIRMED, HOLDS = "Confirmed", "Holds"
 """What is said of an observation that the data repeat, and of a theorem that they do not break."""
@@ -47,12 +48,6 @@ class Verdict:
         """Its first line in a terminal."""
         return f"{self.word}: {self.claim}"
 
-    @property
-    def remark(self) -> Remark:
-        """What the page shows."""
-        kind = {True: "limited" if self.but else "yes", False: "no", None: "open"}[self.confirmed]
-        return Remark({"Claim": self.claim, "Seen": self.seen}, kind, self.word)
-
 
 @dataclass(frozen=True)
 class Finding:
@@ -68,7 +63,13 @@ class Finding:
         """Its first line in a terminal."""
         return f"Seen: {self.about}"
 
-    @property
-    def remark(self) -> Remark:
-        """What the page shows."""
-        return Remark({"About": self.about, "Seen": self.seen})
+
+def said(remarks: Iterable[Verdict | Finding]) -> Table:
+    """What the page shows of them."""
+    rows = [
+        {"verdict": one.word, "claim": one.claim, "seen": one.seen}
+        if isinstance(one, Verdict)
+        else {"verdict": "described", "claim": one.about, "seen": one.seen}
+        for one in remarks
+    ]
+    return Table("What was asked, and what was seen", rows)

@@ -40,7 +40,7 @@ def test_each_command_ends_well_on_what_those_before_it_wrote(tmp_path, monkeypa
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mine.toml").write_text(TOML)
     for line in LINES:
-        extra = {"record": "imageio_ffmpeg", "report": "altair"}.get(line.split()[0])
+        extra = {"record": "imageio_ffmpeg", "report": "vl_convert"}.get(line.split()[0])
         if extra is None or find_spec(extra) is not None:
             status, said = main(line.split()), capsys.readouterr()
             assert (status, bool(said.out)) == (0, True), (line, said.err)

@@ -332,7 +332,7 @@ def test_a_forged_checkpoint_is_passed_over_or_one_line_or_gone_on_from(
 @pytest.mark.parametrize("kind", ["sweep", "config", "metrics"])
 def test_a_page_of_malformed_results_is_written_or_one_line(place, kind):
     """With everything drawn, which the cases above leave out."""
-    from momentum_rl.report import write_report
+    from momentum_rl.report.chapters import write_report
 
     name, change = CHANGES[kind]
     whole = (place.work / name).read_text()

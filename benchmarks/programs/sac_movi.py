@@ -5,9 +5,9 @@ import time
 
 import jax
 
-from momentum_rl.envs import make_gymnasium
+from momentum_rl.envs.gym_vector import make_gymnasium
 from momentum_rl.envs.gymnax_env import make_gymnax
-from momentum_rl.replay import UniformReplay
+from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.spaces import is_gymnax

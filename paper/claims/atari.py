@@ -11,11 +11,11 @@ from pathlib import Path
 from momentum_rl.report.chapters import chapter_of, learning_curves, probability
 from momentum_rl.report.figure import Figure
 from momentum_rl.report.intervals import bracketed
-from momentum_rl.report.page import Chapter, Plate
+from momentum_rl.report.page import Chapter
 from momentum_rl.report.results import BASELINE, Results, Series
 from momentum_rl.report.statistics import Comparison, mean_and_deviation
 from momentum_rl.report.style import short
-from paper.verdict import Finding, Verdict
+from paper.verdict import Finding, Verdict, said
 
 BETA_GAMES = ("Asterix", "Zaxxon")
 """The games of the appendix's study of β (fig:beta)."""
@@ -160,13 +160,11 @@ def is_main(series: Series) -> bool:
 def chapter_on(results: Results, directory: Path) -> tuple[Chapter, list[Verdict | Finding]]:
     """The library's chapter on some results, with what the paper says of them."""
     chapter, sentences = chapter_of(results, directory), remarks(results)
-    if not chapter.plates:
+    if not chapter.figures:
         return chapter, []
-    further = (one_game(results), influence_of_beta(results))
-    plates = (*chapter.plates, *(Plate(figure) for figure in further if figure is not None))
-    return replace(
-        chapter, plates=plates, remarks=tuple(one.remark for one in sentences)
-    ), sentences
+    drawn = (one_game(results), influence_of_beta(results))
+    further = (figure for figure in drawn if figure is not None)
+    return replace(chapter, parts=(said(sentences), *chapter.parts, *further)), sentences
 
 
 def one_game(results: Results) -> Figure | None:

@@ -10,7 +10,7 @@ from momentum_rl.errors import UserError
 from momentum_rl.mdp.families import FAMILIES
 from momentum_rl.plumbing.reading import read
 from momentum_rl.report.figure import Figure
-from momentum_rl.report.page import Chapter, Plate, Table
+from momentum_rl.report.page import Chapter, Table
 from paper.claims import assumption, averaging, family, figures, verdicts
 from paper.claims.drawing import number
 from paper.claims.tables import (
@@ -23,7 +23,7 @@ from paper.claims.tables import (
     read_compare,
     read_family,
 )
-from paper.verdict import Finding, Verdict
+from paper.verdict import Finding, Verdict, said
 
 Said = Verdict | Finding
 Drawn = tuple[Callable[[Any], Figure | None], Sequence[Callable[[Any], Said | None]]]
@@ -62,13 +62,10 @@ class Experiment:
         if not drawn:
             problem = f"{file.name}: nothing that the report knows how to draw"
             return replace(empty, problems=(problem,)), []
-        tables = [table(data) for of, table in TABLES.items() if isinstance(data, of)]
-        chapter = replace(
-            empty,
-            plates=tuple(Plate(figure, tuple(one.remark for one in s)) for figure, s in drawn),
-            tables=(*tables, Table("Settings and versions that made these data", made_by, True)),
-            files=(file,),
-        )
+        parts = [part for figure, remarks in drawn for part in (figure, said(remarks))]
+        parts += [table(data) for of, table in TABLES.items() if isinstance(data, of)]
+        made = Table("Settings and versions that made these data", made_by, folded=True)
+        chapter = replace(empty, parts=(*parts, made), files=(file,))
         return chapter, [one for _, remarks in drawn for one in remarks]
 
 

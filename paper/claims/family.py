@@ -98,7 +98,7 @@ def grid(data: Family) -> HeatMap | None:
         x_title="λ",
         y_title="τ",
         tiles=tuple(tiles),
-        note="Rows have an optimum of their own: values are compared along a row.",
+        note="Darker is less. Rows have an optimum of their own: values are compared along a row.",
     )
 
 

@@ -8,7 +8,7 @@ from itertools import cycle
 from momentum_rl.report.chapters import learning_curves
 from momentum_rl.report.curves import CurvesFigure
 from momentum_rl.report.figure import Figure
-from momentum_rl.report.intervals import Entry, IntervalsFigure, Statistic, bracketed
+from momentum_rl.report.intervals import Entry, IntervalsFigure, bracketed
 from momentum_rl.report.results import BASELINE, Results, Series
 from momentum_rl.report.statistics import Comparison
 from momentum_rl.report.style import ALGORITHMS, FURTHER, INK, SKY, Style
@@ -152,9 +152,8 @@ def improvements(evidence: Evidence, score: Score) -> IntervalsFigure | None:
         name=f"improvements-{score}",
         title=f"Improvement over DQN on MinAtar, {score} score",
         subtitle=f"normalised, by the area under the {score} curve; complete games alone",
-        panels=(Statistic("", 0.0, tuple(entries)),),
+        entries=tuple(entries),
         value="normalised improvement",
-        by=("game", "algorithm"),
         note=f"Not complete yet: {', '.join(awaited)}." if awaited else "",
     )
 
@@ -165,7 +164,7 @@ def _diverged(results: Results | None, game: str, label: str) -> bool:
 
 
 def overall(evidence: Evidence, score: Score) -> IntervalsFigure | None:
-    """Mean improvement and probability of improvement over DQN, of what is complete everywhere."""
+    """Mean improvement over DQN, of what is complete everywhere."""
     whole = [
         (s.style, result)
         for s, contrast, result in _contrasts(evidence, score)
@@ -173,23 +172,12 @@ def overall(evidence: Evidence, score: Score) -> IntervalsFigure | None:
     ]
     if not whole:
         return None
-    statistics = {
-        "mean improvement": (0.0, [(style, result.mean) for style, result in whole]),
-        "probability of improvement": (
-            0.5,
-            [(style, result.probability) for style, result in whole],
-        ),
-    }
     return IntervalsFigure(
         name=f"overall-{score}",
-        title=f"Improvement over DQN on MinAtar, over games, {score} score",
+        title=f"Mean improvement over DQN on MinAtar, {score} score",
         subtitle=f"by the area under the {score} curve, {len(whole[0][1].games)} games",
-        panels=tuple(
-            Statistic(
-                title, none, tuple(Entry(style.label, style, result) for style, result in each)
-            )
-            for title, (none, each) in statistics.items()
-        ),
+        entries=tuple(Entry(style.label, style, result.mean) for style, result in whole),
+        value="mean improvement",
     )
 
 
@@ -208,8 +196,7 @@ def beta(evidence: Evidence) -> CurvesFigure | None:
     if figure is None:
         return None
     panels = tuple(
-        replace(p, curves=tuple(replace(c, runs=None, spread=None) for c in p.curves))
-        for p in figure.panels
+        replace(p, curves=tuple(replace(c, runs=None) for c in p.curves)) for p in figure.panels
     )
     subtitle = "greedy score, mean over seeds; fixed β, and the schedules that raise it"
     return replace(figure, name="beta-greedy", subtitle=subtitle, panels=panels)

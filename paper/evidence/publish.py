@@ -24,9 +24,8 @@ from scipy.stats import ttest_ind
 
 from momentum_rl.plumbing.files import write_aside
 from momentum_rl.report.chapters import chapter_of
-from momentum_rl.report.figure import Picture
 from momentum_rl.report.intervals import bracketed
-from momentum_rl.report.page import Chapter, Plate, Table, page_to_write, write_page
+from momentum_rl.report.page import Chapter, Table, page_to_write, write_page
 from momentum_rl.report.results import BASELINE, game_of, pretty
 from momentum_rl.report.statistics import Estimate
 from momentum_rl.report.style import percent, short
@@ -39,7 +38,7 @@ from paper.evidence.findings import DECOUPLED, DOUBLE, OPTIMISER, everything
 from paper.evidence.gathered import MAIN, Contrast, Evidence, Group, gather
 from paper.evidence.plan import PLAN_FILE, read_plan
 from paper.evidence.plates import drawn
-from paper.verdict import Finding
+from paper.verdict import Finding, said
 
 HERE = Path(__file__).parent
 FIGURES = HERE / "figures"
@@ -392,9 +391,7 @@ def chapters(evidence: Evidence) -> list[Chapter]:
         "evidence",
         evidence.plan.title,
         INTRO,
-        plates=tuple(map(Plate, figures)),
-        remarks=tuple(one.remark for one in everything(evidence)),
-        tables=(Table("How far the matrices are", progress),),
+        (said(everything(evidence)), *figures, Table("How far the matrices are", progress)),
         files=(HERE / PLAN_FILE,),
     )
     return [front, *(chapter_of(group, HERE) for group in evidence.groups.values())]
@@ -406,9 +403,7 @@ def publish(out: Path) -> None:
     evidence = read_evidence()
     shown = chapters(evidence)
     written = {
-        path
-        for plate in shown[0].plates
-        for path in Picture(plate.figure).save(FIGURES, FORMATS, scale=SCALE)
+        path for figure in shown[0].figures for path in figure.save(FIGURES, FORMATS, scale=SCALE)
     }
     for old in set(FIGURES.iterdir()) - written:
         old.unlink()

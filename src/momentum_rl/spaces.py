@@ -256,12 +256,10 @@ class Outcome(NamedTuple):
     """Whether s' is terminal."""
     truncated: np.ndarray
     """Whether the episode was cut at s'."""
-    valid: np.ndarray
-    """False where the step was no decision: a reset that took a step of its own."""
 
 
 class Environment(Protocol):
-    """n environments that step together and reset themselves."""
+    """n environments that step together and reset themselves: every step is a decision in each."""
 
     spaces: Spaces
     num_envs: int
@@ -287,12 +285,8 @@ class Restorable(Environment, Protocol):
 
 
 def is_restorable(environment: Environment) -> TypeGuard[Restorable]:
-    """Whether a run on these environments can be checkpointed.
-
-    They say so themselves by a ``restorable`` of False where a wrapper cannot do it for all.
-    """
-    both = hasattr(environment, "snapshot") and hasattr(environment, "restore")
-    return both and bool(getattr(environment, "restorable", True))
+    """Whether a run on these environments can be checkpointed."""
+    return hasattr(environment, "snapshot") and hasattr(environment, "restore")
 
 
 def check_rewards(rewards: np.ndarray, clip: float | None, env: str, step: int) -> None:

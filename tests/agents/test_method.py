@@ -9,10 +9,10 @@ import numpy as np
 import optax
 import pytest
 
-from momentum_rl.agents import Method, make_learner, options_of, regression
-from momentum_rl.agents.learner import fingerprint
-from momentum_rl.agents.method import Networks, TargetCopies, targets_of
+from momentum_rl.agents.learner import fingerprint, make_learner
+from momentum_rl.agents.method import Method, Networks, TargetCopies, regression, targets_of
 from momentum_rl.agents.networks import MLP, ActionValues, NetworkSpec
+from momentum_rl.agents.registry import options_of
 from momentum_rl.core.schedules import Constant
 from momentum_rl.core.targets import AVI, Algorithm
 from momentum_rl.core.values import Categorical

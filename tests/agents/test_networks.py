@@ -3,8 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from momentum_rl.agents import NetworkSpec, choose_network, make_network
-from momentum_rl.agents.networks import encode
+from momentum_rl.agents.networks import NetworkSpec, choose_network, encode, make_network
 from momentum_rl.errors import UserError
 from momentum_rl.spaces import ObservationSpace, Spaces
 

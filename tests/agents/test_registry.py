@@ -2,14 +2,13 @@
 
 import sys
 from dataclasses import dataclass
-from importlib.metadata import EntryPoint
 
 import pytest
 
 from momentum_rl import cli
 from momentum_rl.agents import registry
 from momentum_rl.agents.learner import method_of
-from momentum_rl.agents.registry import find, known, names, options_of, register, title_of
+from momentum_rl.agents.registry import find, names, options_of, register, title_of
 from momentum_rl.core.options import Options
 from momentum_rl.core.targets import (
     AVI,
@@ -132,16 +131,6 @@ def test_names_of_this_package_cannot_be_taken_and_ones_own_can_be_defined_again
 def test_only_algorithms_can_be_registered(thing):
     with pytest.raises(UserError, match="expected a"):
         register("thing", thing)
-
-
-def test_an_installed_package_adds_algorithms_by_entry_points(monkeypatch):
-    point = EntryPoint("half", "tests.agents.test_registry:HALF", "momentum_rl.algorithms")
-    broken = EntryPoint("broken", "tests.agents.nowhere:HALF", "momentum_rl.algorithms")
-    monkeypatch.setattr(registry, "_installed", lambda: {"half": point, "broken": broken})
-    assert names()[-2:] == ["half", "broken"]
-    assert find("half").title == "half"
-    with pytest.raises(UserError, match=r"'broken' of tests.agents.nowhere:HALF fails: No module"):
-        known("broken")
 
 
 MODULE = """

@@ -9,10 +9,10 @@ import optax
 import pytest
 from scipy import integrate, stats
 
-from momentum_rl.agents import make_learner, options_of
-from momentum_rl.agents.learner import method_of, networks_of
+from momentum_rl.agents.learner import make_learner, method_of, networks_of
 from momentum_rl.agents.method import Context
 from momentum_rl.agents.networks import NetworkSpec
+from momentum_rl.agents.registry import options_of
 from momentum_rl.agents.soft_actor_critic import Gaussian
 from momentum_rl.core.schedules import Constant
 from momentum_rl.errors import UserError

@@ -13,8 +13,9 @@ import optax
 import pytest
 
 import momentum_rl
-from momentum_rl.agents import make_learner, options_of, regression
-from momentum_rl.agents.registry import names
+from momentum_rl.agents.learner import make_learner
+from momentum_rl.agents.method import regression
+from momentum_rl.agents.registry import names, options_of
 from momentum_rl.core.schedules import Mean
 from momentum_rl.mdp.operators import on_device
 from momentum_rl.planning.engine import Scheme, from_samples, iterate, start

@@ -8,13 +8,14 @@ import pytest
 
 ale_py = pytest.importorskip("ale_py")
 
-from momentum_rl.envs import make_atari, make_environment  # noqa: E402
 from momentum_rl.envs.atari import (  # noqa: E402
     EPISODE_STEPS,
     AtariScreen,
     emulator_seeds,
+    make_atari,
     vector_env,
 )
+from momentum_rl.envs.make import make_environment  # noqa: E402
 from momentum_rl.errors import UserError  # noqa: E402
 from momentum_rl.spaces import (  # noqa: E402
     ObservationSpace,
@@ -125,14 +126,12 @@ def test_a_game_is_cut_after_its_last_step_and_that_is_a_truncation(n):
         np.testing.assert_array_equal(a.next_observation, b.next_observation)  # the final one too
         assert not a.terminated.any()
         np.testing.assert_array_equal(a.truncated, k == 50)
-        assert a.valid.all()
     np.testing.assert_array_equal(a.observation[:, :3], 0)
     assert a.observation[:, 3].any(axis=(1, 2)).all()
     cuts = np.zeros(n, int)
     for _ in range(120):
         outcome = short.step(np.zeros(n, int))
         cuts += outcome.truncated
-        assert outcome.valid.all()  # a reset after a cut is no step of the agent's
     assert (cuts == 2).all()
 
 
@@ -144,14 +143,13 @@ def test_games_that_end_and_games_that_are_cut_side_by_side():
     length, ends, cuts = np.zeros(n, int), 0, 0
     for _ in range(700):
         outcome = environment.step(rng.integers(4, size=n))
-        for i in np.flatnonzero(outcome.valid):
+        for i in range(n):
             length[i] += 1
             np.testing.assert_array_equal(outcome.next_observation[i, :3], observation[i, 1:])
             assert outcome.truncated[i] == (length[i] == limit and not outcome.terminated[i])
             if outcome.terminated[i] or outcome.truncated[i]:
                 ends, cuts = ends + outcome.terminated[i], cuts + outcome.truncated[i]
                 length[i] = 0
-        assert not (outcome.terminated | outcome.truncated)[~outcome.valid].any()
         observation = outcome.observation
     assert ends > 1
     assert cuts > 1

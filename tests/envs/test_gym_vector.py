@@ -7,21 +7,20 @@ from gymnasium.vector import AsyncVectorEnv, AutoresetMode, SyncVectorEnv
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from momentum_rl.envs import GymnasiumVector, make_gymnasium
-from momentum_rl.envs.gym_vector import spaces_of
+from momentum_rl.envs.gym_vector import GymnasiumVector, make_gymnasium, spaces_of
 from momentum_rl.errors import UserError
 from momentum_rl.spaces import Box, ObservationSpace, Spaces
-from tests.training.diagnostics import MODES, Scripted, scripted
+from tests.training.diagnostics import Scripted, scripted, vector
 
 
 def transitions(environment, ticks):
-    """The valid transitions of each environment: (s, r, terminated, truncated, s')."""
+    """The transitions of each environment: (s, r, terminated, truncated, s')."""
     n = environment.num_envs
     seen = [[] for _ in range(n)]
     observation = environment.reset(list(range(n)))
     for _ in range(ticks):
         outcome = environment.step(np.zeros(n, int))
-        for i in np.flatnonzero(outcome.valid):
+        for i in range(n):
             seen[i].append(
                 (
                     tuple(observation[i]),
@@ -46,19 +45,17 @@ def by_hand(number, count):
     return result
 
 
-@pytest.mark.parametrize("mode", MODES)
 @settings(max_examples=15, deadline=None)
 @given(n=st.integers(1, 4), ticks=st.integers(1, 40))
-def test_every_mode_gives_the_transitions_of_the_bare_environment(mode, n, ticks):
-    for number, seen in enumerate(transitions(scripted(n, mode), ticks)):
+def test_it_gives_the_transitions_of_the_bare_environment(n, ticks):
+    for number, seen in enumerate(transitions(scripted(n), ticks)):
         assert seen == by_hand(number, len(seen))
         # No transition crosses episodes: s and s' are of one episode and one step apart.
         assert all(s[1] == s2[1] and s[2] + 1 == s2[2] for s, _, _, _, s2 in seen)
 
 
-@pytest.mark.parametrize("mode", MODES)
-def test_the_number_of_transitions_is_the_sum_of_the_episodes_lengths(mode):
-    for seen in transitions(scripted(3, mode), 60):
+def test_the_number_of_transitions_is_the_sum_of_the_episodes_lengths():
+    for seen in transitions(scripted(3), 60):
         ends = [
             i for i, (_, _, terminated, truncated, _) in enumerate(seen) if terminated or truncated
         ]
@@ -67,29 +64,22 @@ def test_the_number_of_transitions_is_the_sum_of_the_episodes_lengths(mode):
         assert len(ends) > 5
 
 
-def test_a_single_environment_takes_a_decision_in_every_step_whatever_the_mode():
-    outcomes = [transitions(scripted(1, mode), 30)[0] for mode in MODES]
-    assert outcomes[0] == outcomes[1] == outcomes[2]
-    assert len(outcomes[0]) == 30
-
-
 def test_a_truncated_steps_next_observation_is_the_final_one_not_the_resets():
-    for mode in MODES:
-        for seen in transitions(scripted(2, mode), 40):
-            cuts = [(s, s2) for s, _, _, truncated, s2 in seen if truncated]
-            assert cuts
-            assert all(s2[2] == s[2] + 1 for s, s2 in cuts)
+    for seen in transitions(scripted(2), 40):
+        cuts = [(s, s2) for s, _, _, truncated, s2 in seen if truncated]
+        assert cuts
+        assert all(s2[2] == s[2] + 1 for s, s2 in cuts)
 
 
 def test_environments_in_processes_of_their_own_give_the_same():
     makers = [lambda i=i: Scripted(i) for i in range(2)]
-    for mode in (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP):
-        environment = GymnasiumVector(AsyncVectorEnv(makers, autoreset_mode=mode, context="spawn"))
-        try:
-            for number, seen in enumerate(transitions(environment, 25)):
-                assert seen == by_hand(number, len(seen))
-        finally:
-            environment.close()
+    mode = AutoresetMode.DISABLED
+    environment = GymnasiumVector(AsyncVectorEnv(makers, autoreset_mode=mode, context="spawn"))
+    try:
+        for number, seen in enumerate(transitions(environment, 25)):
+            assert seen == by_hand(number, len(seen))
+    finally:
+        environment.close()
 
 
 def test_observations_handed_out_are_never_written_to_again():
@@ -110,10 +100,11 @@ def test_each_environment_has_its_own_seed_and_seed_zero_works():
     np.testing.assert_array_equal(a[0], gym.make("CartPole-v1").reset(seed=0)[0])
 
 
-def test_the_mode_is_read_from_the_metadata_and_its_absence_is_one_clear_line():
+@pytest.mark.parametrize("mode", [None, AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP])
+def test_a_vector_that_resets_itself_is_one_clear_line(mode):
     env = SyncVectorEnv([lambda: Scripted(0)])
-    del env.metadata["autoreset_mode"]
-    with pytest.raises(UserError, match="autoreset_mode"):
+    env.metadata["autoreset_mode"] = mode
+    with pytest.raises(UserError, match=r"autoreset_mode .*, expected AutoresetMode\.DISABLED"):
         GymnasiumVector(env)
 
 
@@ -153,13 +144,12 @@ class Arm(gym.Env):
         return seen, float(action.sum()), False, self.t == 4, {}
 
 
-def arms(n, mode=AutoresetMode.DISABLED):
-    return GymnasiumVector(SyncVectorEnv([Arm] * n, autoreset_mode=mode))
+def arms(n):
+    return vector([Arm] * n)
 
 
-@pytest.mark.parametrize("mode", list(AutoresetMode))
-def test_actions_in_the_unit_box_reach_the_environment_rescaled_and_shaped(mode):
-    environment = arms(2, mode)
+def test_actions_in_the_unit_box_reach_the_environment_rescaled_and_shaped():
+    environment = arms(2)
     environment.reset([0, 1])
     outcome = environment.step(np.array([[-1, 1], [0.5, -0.5]], np.float32))
     np.testing.assert_allclose(outcome.next_observation[:, :2], [[-2, 1], [1, 0.25]])

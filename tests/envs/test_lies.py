@@ -194,7 +194,7 @@ class Corridor:
 
     def step(self, actions):
         seen, no = np.array([[self.then]], np.float32), np.zeros(1, bool)
-        return Outcome(seen, seen, np.ones(1), no, no, ~no)
+        return Outcome(seen, seen, np.ones(1), no, no)
 
     def close(self):
         pass

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from momentum_rl.errors import UserError
-from momentum_rl.report.figure import Picture
+from momentum_rl.report.page import Table
 from momentum_rl.runs.finding import find_runs
 from paper.evidence import claims, findings, plates, publish
 from paper.evidence.gathered import Evidence, gather
@@ -68,7 +68,7 @@ def test_while_runs_are_missing_nothing_is_decided_and_complete_games_are_told(
     bars = plates.improvements(evidence, "greedy")
     assert bars is not None
     assert bars.rows == ["Asterix"]
-    assert "Not complete yet: Breakout." in bars.caption
+    assert "Not complete yet: Breakout." in bars.note
 
 
 def test_without_any_run_everything_is_still_asked(folder: Path) -> None:
@@ -172,7 +172,7 @@ def test_the_page_of_a_plan_has_its_verdicts_before_its_figures(folder: Path) ->
     write_matrix(folder, "4-beta", betas(0.0, 0.1, 0.2, 0.3), games=["Asterix"])
     front, group = publish.chapters(evidence_in(folder))
     assert front.title == "Does it help?"
-    assert [plate.figure.name for plate in front.plates] == [
+    assert [figure.name for figure in front.figures] == [
         "does-it-help-greedy",
         "improvements-greedy",
         "overall-greedy",
@@ -181,12 +181,12 @@ def test_the_page_of_a_plan_has_its_verdicts_before_its_figures(folder: Path) ->
         "overall-training",
         "beta-greedy",
     ]
-    assert front.remarks[0].word == "Confirmed, one protocol, its baseline diverges"
-    assert front.remarks[0].kind == "limited"
+    judged, *_, progress = (part.rows for part in front.parts if isinstance(part, Table))
+    assert front.parts[0].rows is judged
+    assert judged[0]["verdict"] == "Confirmed, one protocol, its baseline diverges"
     # The general rules of the report judge nothing next to the plan's.
-    assert not group.remarks
+    assert not any("verdict" in part.rows[0] for part in group.parts if isinstance(part, Table))
     assert group.title == "MinAtar, protocol minatar-published"
-    progress = front.tables[0].rows
     assert progress[0]["runs that have ended"] == "12 of 12"
     assert progress[2]["runs that have ended"] == "12 of 24"
 
@@ -207,8 +207,8 @@ def test_the_numbers_of_a_figure_are_all_there(folder: Path) -> None:
     own = [r["greedy score"] for r in rows if r["run"] == "2" and r["curve"] == "DQN"]
     assert own == [*(GREEDY + 2), *(GREEDY + 2)]
     assert [row["normalised improvement"] for row in bars.numbers()] == [1.0, 1.0]
-    assert [row["value"] for row in overall.numbers()] == [1.0, 1.0]
-    assert all("<svg" in Picture(figure).svg for figure in (curves, bars, overall))
+    assert [row["mean improvement"] for row in overall.numbers()] == [1.0]
+    assert all("<svg" in figure.svg for figure in (curves, bars, overall))
 
 
 def test_runs_of_no_matrix_are_named_and_left_out(folder: Path) -> None:

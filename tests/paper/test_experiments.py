@@ -299,7 +299,7 @@ def test_the_schemes_are_compared_on_another_family_and_described(tmp_path):
     path = experiment.compute()
     assert path.name == "compare_maze.csv"
     ((chapter, remarks),) = chapters_of_tables(tmp_path)
-    assert [plate.figure.name for plate in chapter.plates] == ["schemes_maze"]
+    assert [figure.name for figure in chapter.figures] == ["schemes_maze"]
     assert remarks[0].heading.startswith("Seen: Does averaging win")
     rows = path.read_text().splitlines()
     assert rows[0].startswith("scheme,iteration,l1_mean")

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from momentum_rl.errors import UserError
-from momentum_rl.report.figure import Picture
 from paper.claims import family as part
 from paper.claims.experiments import chapters_of_tables
 from paper.claims.tables import Family, Measured, Member, read_family
@@ -79,7 +78,7 @@ def test_the_heat_map_has_a_tile_for_every_pair_with_its_late_mean(data: Family)
         c for c in figure.tiles if (c.panel, c.x, c.y) == ("plain evaluation", "0.1", "0.001")
     )
     assert tile.value == pytest.approx(late)
-    svg = Picture(figure).svg
+    svg = figure.svg
     assert f"{late:.2g}" in svg
     assert "http://" not in svg.replace("http://www.w3.org", "")
 
@@ -91,7 +90,7 @@ def test_a_table_that_was_written_is_read_and_drawn(tmp_path: Path, data: Family
     for key, own in data.members.items():
         np.testing.assert_allclose(found.members[key].mean, own.mean, rtol=1e-9)
     ((chapter, said),) = chapters_of_tables(tmp_path)
-    names = {plate.figure.name for plate in chapter.plates}
+    names = {figure.name for figure in chapter.figures}
     assert names == {"family_lambda", "family_beta", "family_grid", "family_bounds"}
     assert len(said) == 5
 

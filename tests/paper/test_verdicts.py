@@ -15,7 +15,7 @@ from paper.claims.assumption import (
 )
 from paper.claims.drawing import number
 from paper.claims.tables import PRINTED, Assumption, Assumptions, Bounds, Compare
-from paper.verdict import Finding, Verdict
+from paper.verdict import Finding, Verdict, said
 from tests.paper import synthetic_results as synthetic
 
 
@@ -54,9 +54,10 @@ def test_words() -> None:
     ]
     assert Verdict("", "", np.bool_(True)).confirmed is True
     limited = [Verdict("", "", c, affirmed="Holds", but="says nothing here") for c in (True, False)]
-    assert [(one.word, one.remark.kind) for one in limited] == [
-        ("Holds, says nothing here", "limited"),
-        ("Not confirmed, says nothing here", "no"),
+    assert [row["verdict"] for row in said([*limited, Finding("a", "b")]).rows] == [
+        "Holds, says nothing here",
+        "Not confirmed, says nothing here",
+        "described",
     ]
     assert [number(v) for v in (2.9e-7, 0.0, 123456.0, 3e8)] == [
         "2.90e-7",

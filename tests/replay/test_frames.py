@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
-from momentum_rl.replay import FrameReplay
-from momentum_rl.replay.frames import bytes_of, extra_frames
+from momentum_rl.replay.frames import FrameReplay, bytes_of, extra_frames
 from momentum_rl.spaces import ObservationSpace, Transition
 from tests.replay.player import SPACE, Player
 

@@ -6,9 +6,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
-from momentum_rl.replay import FrameReplay, UniformReplay
-from momentum_rl.replay.frames import bytes_of
-from momentum_rl.replay.uniform import Damaged, Ring, slack_of
+from momentum_rl.replay.frames import FrameReplay, bytes_of
+from momentum_rl.replay.uniform import Damaged, Ring, UniformReplay, slack_of
 from momentum_rl.spaces import ObservationSpace, Transition
 
 SPACE = ObservationSpace((4,), "float32")

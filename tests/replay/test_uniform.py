@@ -5,8 +5,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from momentum_rl.errors import UserError
-from momentum_rl.replay import FrameReplay, UniformReplay, device, uniform
+from momentum_rl.replay import device, uniform
 from momentum_rl.replay import frames as frames_of
+from momentum_rl.replay.frames import FrameReplay
+from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.spaces import ActionFormat, NStep, ObservationSpace, Transition
 
 

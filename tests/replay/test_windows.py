@@ -4,14 +4,14 @@ import functools
 import json
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from momentum_rl.errors import Damaged
-from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
+from momentum_rl.replay import device
+from momentum_rl.replay.frames import FrameReplay
+from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.spaces import NStep, ObservationSpace, Transition
 from tests.replay.player import SPACE as FRAMES
 from tests.replay.player import Player
@@ -81,14 +81,14 @@ def everything(replay):
     return replay.sample(np.arange(len(replay), dtype=np.uint32))
 
 
-def assert_samples(batch, stream, numbers, n, clip=None, complete=True):
+def assert_samples(batch, stream, numbers, n, clip=None):
     """A batch has the n-step transitions of these numbers, in any order, each once."""
     by_first = {stream.added[t][1].observation.tobytes(): t for t in numbers}
     assert len(by_first) == len(batch.action) == len(numbers)
     for j in range(len(numbers)):
         t = by_first.pop(np.asarray(batch.observation[j]).tobytes())
         expected, whole = stream.window(t, n, clip)
-        assert whole or not complete
+        assert whole
         assert batch.action[j] == expected.action
         np.testing.assert_allclose(batch.reward[j], expected.reward, rtol=1e-6, atol=1e-6)
         np.testing.assert_allclose(batch.discount[j], expected.discount, rtol=1e-6)
@@ -103,10 +103,9 @@ def play(replay, script, n):
     stream, sources = Stream(), players(NUMBERS if isinstance(replay, UniformReplay) else FRAMES, n)
     for k, word in enumerate(script.split()):
         for env, end in enumerate(word):
-            if end != "·":  # a reset that takes a step of its own
-                transition, ended = sources[env].step(ENDS[end], k % 3, float(10**k))
-                replay.add(env, transition, ended)
-                stream.add(env, transition, ended)
+            transition, ended = sources[env].step(ENDS[end], k % 3, float(10**k))
+            replay.add(env, transition, ended)
+            stream.add(env, transition, ended)
     return stream
 
 
@@ -135,25 +134,24 @@ def test_one_environment_by_hand(kind, space, end):
 
 @pytest.mark.parametrize(("kind", "space"), KINDS)
 def test_two_environments_across_the_rings_head_by_hand(kind, space):
-    """Environment 1 is cut at its second step and then resets for a step: it has no transition."""
+    """Environment 1 is cut at its third step."""
     replay = kind(6, space, horizon=NStep(2, 2))
-    stream = play(replay, "-- -C -· -- --", 2)
-    # tick:  0   1   2  3   4      nine transitions, 3, …, 8 are kept and 3, …, 6 sampled
-    #        01  23  4  56  78
+    stream = play(replay, "-- -- -C -- --", 2)
+    # tick:  0   1   2   3   4      ten transitions, 4, …, 9 are kept and 4, …, 7 sampled
+    #        01  23  45  67  89
     assert len(replay) == 4
     batch = everything(replay)
     after = [transition.next_observation for _, transition, _ in stream.added]
     by_reward = {
-        10.0: (1 / 2, after[3]),  # 3, which was cut: one step
-        100 + 500.0: (1 / 4, after[5]),  # 4 is followed by 5, one slot on
-        1e3 + 5e3: (1 / 4, after[7]),
+        100.0: (1 / 2, after[5]),  # 5, which was cut: one step
+        100 + 500.0: (1 / 4, after[6]),  # 4 is followed by 6
     }
-    assert sorted(batch.reward) == [10, 600, 6_000, 6_000]
+    assert sorted(batch.reward) == [100, 600, 6_000, 6_000]
     for j in np.flatnonzero(batch.reward < 6_000):
         discount, observation = by_reward[float(batch.reward[j])]
         assert batch.discount[j] == discount
         np.testing.assert_array_equal(batch.next_observation[j], observation)
-    assert_samples(batch, stream, range(3, 7), 2)
+    assert_samples(batch, stream, range(4, 8), 2)
 
 
 def test_each_reward_is_clipped_before_the_sum():
@@ -177,16 +175,12 @@ ticks = st.lists(
 )
 
 
-def run(replays, space, ticks, n, pause):
-    """Environments in turn; with ``pause`` one whose episode ended misses the next tick."""
-    stream, sources, resting = Stream(), players(space, n), [False] * n
+def run(replays, space, ticks, n):
+    """Environments in turn."""
+    stream, sources = Stream(), players(space, n)
     for tick in ticks:
         for env, (end, action, reward) in enumerate(tick[:n]):
-            if resting[env]:
-                resting[env] = False
-                continue
             transition, ended = sources[env].step(end, action, reward)
-            resting[env] = pause and ended
             for replay in replays:
                 replay.add(env, transition, ended)
             stream.add(env, transition, ended)
@@ -201,53 +195,23 @@ def run(replays, space, ticks, n, pause):
     capacity=st.integers(1, 30),
     slack=st.integers(0, 5),
     clip=st.none() | st.just(1.0),
-    pause=st.booleans(),
     ticks=ticks,
 )
 def test_n_steps_of_any_stream_are_those_of_a_slow_walk_through_it(
-    kind, space, n, num_envs, capacity, slack, clip, pause, ticks
+    kind, space, n, num_envs, capacity, slack, clip, ticks
 ):
     """n steps unless the episode ends before, whatever the head has overwritten."""
     if n == 1:
         num_envs, clip = 1, None  # the learner clips
     horizon = NStep(n, num_envs, clip)
     replay = kind(capacity, space, slack=slack, horizon=horizon)
-    for k, stream in enumerate(run([replay], space, ticks, num_envs, pause)):
+    for k, stream in enumerate(run([replay], space, ticks, num_envs)):
         added = len(stream.added)
         kept = min(added, capacity) if kind is UniformReplay else added - replay._first
         assert len(replay) == max(0, kept - (n - 1) * num_envs)
         if len(replay) and (k % 11 == 0 or k > 3 * len(ticks) - 5):
             numbers = range(added - kept, added - (n - 1) * num_envs)
             assert_samples(everything(replay), stream, numbers, n, clip)
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    kind=st.sampled_from(KINDS),
-    n=st.integers(2, 5),
-    runs=st.lists(
-        st.tuples(
-            st.integers(0, 3), st.integers(1, 12), st.sampled_from(["no", "truncated", "no"])
-        ),
-        min_size=3,
-        max_size=25,
-    ),
-)
-def test_environments_in_any_order_give_windows_of_their_own_episodes_only(kind, n, runs):
-    """In an order that no loop has, a window whose end is yet to come is as long as it can be."""
-    kind, space = kind
-    replay, stream, sources = kind(9, space, horizon=NStep(n)), Stream(), players(space, 4)
-    for env, length, last in runs:
-        for k in range(length):
-            transition, ended = sources[env].step(last if k == length - 1 else "no", 0, float(k))
-            replay.add(env, transition, ended)
-            stream.add(env, transition, ended)
-        added = len(stream.added)
-        first = added - len(replay) - (n - 1)
-        if len(replay):
-            assert_samples(
-                everything(replay), stream, range(first, added - (n - 1)), n, complete=False
-            )
 
 
 CAPACITY = 20
@@ -267,10 +231,9 @@ def test_the_compiled_ring_gives_the_same_as_the_hosts_and_as_a_slow_walk(horizo
     n, num_envs, _ = horizon
     host = UniformReplay(CAPACITY, NUMBERS, horizon=horizon)
     ring = Transition(*(np.array(part) for part in device.empty(CAPACITY, NUMBERS)))
-    for stream in run([host], NUMBERS, ticks, num_envs, pause=False):
+    for stream in run([host], NUMBERS, ticks, num_envs):
         _, new, ended = stream.added[-1]
-        if n > 1:
-            new = new._replace(discount=np.float32(-new.discount if ended else new.discount))
+        new = new._replace(discount=np.float32(-new.discount if ended else new.discount))
         for array, part in zip(ring, new):
             array[(len(stream.added) - 1) % CAPACITY] = part
     added, held = len(stream.added), len(host)
@@ -283,11 +246,6 @@ def test_the_compiled_ring_gives_the_same_as_the_hosts_and_as_a_slow_walk(horizo
     batch = Transition(*(np.asarray(a)[:held] for a in drawn(ring, added, every, horizon)))
     numbers = range(max(0, added - CAPACITY), added - (n - 1) * num_envs)
     assert_samples(batch, stream, numbers, n, horizon.reward_clip)
-
-
-def test_the_sign_of_a_discount_says_where_an_episode_was_cut():
-    discount, ended = jnp.array([0.5, 0.5, 0.0]), jnp.array([False, True, True])
-    assert device.signed(discount, ended).tolist() == [0.5, -0.5, 0.0]
 
 
 @settings(
@@ -334,30 +292,3 @@ def test_files_taken_back_to_a_moment_go_on_with_the_same_windows(
         if len(whole):
             for a, b in zip(everything(whole), everything(again)):
                 np.testing.assert_array_equal(a, b)
-
-
-@pytest.mark.parametrize("open_", [[[0, 99]], [[0, -1]]])
-def test_a_moment_with_an_episode_that_cannot_be_is_damaged(open_, tmp_path):
-    replay = UniformReplay(8, NUMBERS, horizon=NStep(2), directory=tmp_path)
-    play(replay, "- - -", 1)
-    snapshot = replay.snapshot()
-    assert snapshot["open"] == [[0, 2]]
-    with pytest.raises(Damaged, match="a transition that follows none"):
-        replay.restore({**snapshot, "open": open_})
-
-
-@pytest.mark.parametrize(("kind", "space", "module"), [(*KINDS[0], uniform), (*KINDS[1], frames)])
-def test_one_step_takes_no_more_room_and_n_steps_what_they_say(kind, space, module, tmp_path):
-    """Of whole transitions 4 bytes in the files and 4 in memory; of frames the 4 in memory only."""
-    sizes, files = [], []
-    for n in (1, 2, 5):
-        replay = kind(10, space, slack=3, horizon=NStep(n), directory=tmp_path / str(n))
-        assert replay.nbytes == module.bytes_of(10, space, 3, mapped=True, n_step=n)
-        sizes.append(replay.nbytes)
-        files.append(sum(file.stat().st_size for file in (tmp_path / str(n)).iterdir()))
-    in_file = 4 * 13 if kind is UniformReplay else 0
-    assert sizes[1] == sizes[2] == sizes[0] + in_file + 4 * 13
-    assert files[1] == files[2] == files[0] + in_file
-    assert uniform.record_of(NUMBERS).itemsize == 20
-    plain = kind(10, space, directory=tmp_path / "plain")
-    assert "open" not in plain.snapshot()

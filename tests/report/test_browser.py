@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from momentum_rl.report import write_report
+from momentum_rl.report.chapters import write_report
 from tests.browser import Browser
 from tests.report import synthetic_runs as synthetic
 

@@ -67,7 +67,7 @@ def test_an_unfinished_run_is_shown_and_not_compared(tmp_path: Path) -> None:
     assert figure is not None
     drawn = {curve.style.label: curve.y.tolist() for curve in figure.panels[0].curves}
     assert drawn["Momentum-DQN"] == [36, 36, 4, 4, 4]
-    assert "Runs are not finished: Momentum-DQN on CartPole-v1." in figure.caption
+    assert figure.note == "Runs are not finished: Momentum-DQN on CartPole-v1."
 
 
 def test_a_diverged_run_has_the_lowest_score_of_the_game_from_then_on(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_every_seed_is_a_line_of_its_own(tmp_path: Path) -> None:
     write_both(tmp_path)
     figure = all_curves(only(tmp_path).greedy)
     assert figure is not None
-    rows = figure.spec(interactive=False)["datasets"]["all"]
+    rows = figure.spec["datasets"]["all"]
     lines: dict[str, list[float]] = {}
     for row in rows:
         if row["k"] == "run":
@@ -140,7 +140,6 @@ def test_every_seed_is_a_line_of_its_own(tmp_path: Path) -> None:
         "Momentum-DQN 0": [7, 8, 9, 12],
         "Momentum-DQN 1": [9, 10, 11, 14],
     }
-    assert "thin lines the seeds" in figure.caption
 
 
 def test_a_run_that_diverged_counts_by_the_lowest_greedy_score_too(tmp_path: Path) -> None:
@@ -194,7 +193,6 @@ def test_an_algorithm_is_compared_with_the_dqn_of_its_own_settings(tmp_path: Pat
         synthetic.write_run(tmp_path / f"{algorithm}-{rate}", config, [level] * 5)
     results = only(tmp_path)
     assert {label: c.mean.value for label, c in results.comparisons.items()} == {
-        "dqn learning_rate=0.2": 1.0,  # over the first DQN, as its runs are as long
         "momentum-dqn learning_rate=0.1": 0.5,
         "momentum-dqn learning_rate=0.2": 1.5,  # over the DQN of that rate
     }

@@ -6,7 +6,7 @@ import gymnasium as gym
 import numpy as np
 from gymnasium.vector import AutoresetMode, SyncVectorEnv
 
-from momentum_rl.envs import GymnasiumVector
+from momentum_rl.envs.gym_vector import GymnasiumVector
 
 
 class Diagnostic(gym.Env):
@@ -160,12 +160,9 @@ class Scripted(gym.Env):
         return self.observation(), float(10 ** (self.t - 1)), terminated, truncated, {}
 
 
-MODES = (AutoresetMode.NEXT_STEP, AutoresetMode.SAME_STEP, AutoresetMode.DISABLED)
+def vector(makers):
+    return GymnasiumVector(SyncVectorEnv(makers, autoreset_mode=AutoresetMode.DISABLED))
 
 
-def vector(makers, mode=AutoresetMode.SAME_STEP):
-    return GymnasiumVector(SyncVectorEnv(makers, autoreset_mode=mode))
-
-
-def scripted(n, mode):
-    return vector([lambda i=i: Scripted(i) for i in range(n)], mode)
+def scripted(n):
+    return vector([lambda i=i: Scripted(i) for i in range(n)])

@@ -3,7 +3,7 @@
 import jax
 import jax.numpy as jnp
 
-from momentum_rl.envs import JaxEnvironment, JaxOutcome
+from momentum_rl.envs.jax_env import JaxEnvironment, JaxOutcome
 from momentum_rl.spaces import ObservationSpace, Spaces
 from tests.training.diagnostics import GAMMA
 

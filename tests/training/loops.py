@@ -3,8 +3,8 @@
 import jax
 import numpy as np
 
-from momentum_rl.envs import HostedEnvironment
-from momentum_rl.replay import UniformReplay
+from momentum_rl.envs.jax_env import HostedEnvironment
+from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.training.build import configured_learner
 from momentum_rl.training.fused_loop import FusedLoop
 from momentum_rl.training.host_loop import HostLoop

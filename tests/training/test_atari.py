@@ -11,8 +11,9 @@ pytest.importorskip("ale_py")
 from momentum_rl.agents.networks import MLP, ActionValues
 from momentum_rl.agents.registry import options_of
 from momentum_rl.cli import main, parse
-from momentum_rl.envs import make_atari
-from momentum_rl.replay import FrameReplay, UniformReplay
+from momentum_rl.envs.atari import make_atari
+from momentum_rl.replay.frames import FrameReplay
+from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.spaces import ObservationSpace

@@ -271,7 +271,7 @@ class Clocks:
         reward, over = self.time + 100.0 * len(self.resets), self.time == self.ends
         self.time[over] = 0
         seen = np.zeros((2, 4), np.float32)
-        return Outcome(seen, seen, reward, over, np.zeros(2, bool), np.ones(2, bool))
+        return Outcome(seen, seen, reward, over, np.zeros(2, bool))
 
     def close(self):
         pass

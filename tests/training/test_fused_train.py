@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from momentum_rl import cli
-from momentum_rl.agents import load
+from momentum_rl.agents.agent import load
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status

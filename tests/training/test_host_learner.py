@@ -1,9 +1,13 @@
+from types import SimpleNamespace
+
 import jax
 import numpy as np
 import optax
 
-from momentum_rl.agents import make_learner, make_optimiser, options_of, regression
+from momentum_rl.agents.learner import make_learner, make_optimiser
+from momentum_rl.agents.method import regression
 from momentum_rl.agents.networks import MLP, ActionValues
+from momentum_rl.agents.registry import options_of
 from momentum_rl.core.schedules import RateUpdates
 from momentum_rl.spaces import ObservationSpace, Spaces, Transition
 from momentum_rl.training.host_loop import HostLearner
@@ -23,7 +27,9 @@ def learner():
 
 
 PURE = learner()
-PURE = PURE._replace(update=jax.jit(PURE.update), act=jax.jit(PURE.act))
+PURE = SimpleNamespace(
+    init=PURE.init, update=jax.jit(PURE.update), sync=PURE.sync, act=jax.jit(PURE.act)
+)
 
 
 def batch(k):

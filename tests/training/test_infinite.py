@@ -15,7 +15,7 @@ import pytest
 import momentum_rl
 from momentum_rl.agents.agent import BEST_FILE, load
 from momentum_rl.plumbing.reading import as_json, parsed
-from momentum_rl.report import write_report
+from momentum_rl.report.chapters import write_report
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_evaluations, read_metrics
 from momentum_rl.training.train import train
@@ -59,7 +59,7 @@ def strict(text):
 def parts(odd):
     def make(n):
         mode = gym.vector.AutoresetMode.DISABLED
-        return momentum_rl.envs.GymnasiumVector(
+        return momentum_rl.envs.gym_vector.GymnasiumVector(
             gym.vector.SyncVectorEnv([lambda: Odd(odd)] * n, autoreset_mode=mode)
         )
 

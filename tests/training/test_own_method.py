@@ -14,7 +14,7 @@ from momentum_rl.agents import registry
 from momentum_rl.agents.method import Method, TargetCopies
 from momentum_rl.agents.networks import MLP
 from momentum_rl.core.options import Options
-from momentum_rl.envs import make_environment
+from momentum_rl.envs.make import make_environment
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.training.evaluation import EVALUATION, evaluate

@@ -59,7 +59,7 @@ main()
 """
 OF_A_MINIBATCH = """
 from mine import HALF
-from momentum_rl.replay import UniformReplay
+from momentum_rl.replay.uniform import UniformReplay
 from momentum_rl.runs.config import Config
 from momentum_rl.training.host_loop import HostLearner
 from momentum_rl.training.train import train

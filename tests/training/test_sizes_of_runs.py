@@ -9,7 +9,7 @@ import pytest
 
 from momentum_rl import cli
 from momentum_rl.agents.networks import MLP, ActionValues
-from momentum_rl.envs import make_atari
+from momentum_rl.envs.atari import make_atari
 from momentum_rl.errors import UserError
 from momentum_rl.replay.uniform import slack_of
 from momentum_rl.runs.config import Config

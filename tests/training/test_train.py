@@ -11,15 +11,16 @@ import optax
 import pytest
 
 import momentum_rl
-from momentum_rl.agents import Agent, NetworkSpec, make_network, save
-from momentum_rl.envs import make_gymnasium
+from momentum_rl.agents.agent import Agent, save
+from momentum_rl.agents.networks import NetworkSpec, make_network
+from momentum_rl.envs.gym_vector import make_gymnasium
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config, read_metrics, read_status
 from momentum_rl.spaces import ObservationSpace, Spaces
 from momentum_rl.training.evaluation import evaluate
 from momentum_rl.training.train import train
-from tests.training.diagnostics import MODES, OneState, Scripted, scripted, vector
+from tests.training.diagnostics import OneState, Scripted, scripted, vector
 
 SHORT = {
     "steps": 600,
@@ -233,10 +234,9 @@ def fixed_agent(space=None):
     return Agent(network, {"q": params}, Spaces(space, 3, 5))
 
 
-@pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("n", [1, 3])
-def test_evaluation_returns_are_those_of_the_first_whole_episodes_of_each_environment(mode, n):
-    result = evaluate(fixed_agent(), scripted(n, mode), 8, epsilon=0.0)
+def test_evaluation_returns_are_those_of_the_first_whole_episodes_of_each_environment(n):
+    result = evaluate(fixed_agent(), scripted(n), 8, epsilon=0.0)
     expected = []
     for i in range(n):
         env = Scripted(i)

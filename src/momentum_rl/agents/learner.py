@@ -6,9 +6,9 @@ state of its own; each update moves every online network one optimiser step down
 
 import hashlib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -102,40 +102,193 @@ class LearnerState(NamedTuple):
     still, so that it keeps the last finite parameters."""
 
 
-class Learner(NamedTuple):
+@dataclass(frozen=True, eq=False)
+class Learner:
     """A method made learnable; each function is pure and maps over seeds."""
 
-    init: Callable[[Array], LearnerState]
-    """``init(key) -> state``."""
-    update: Callable[..., tuple[LearnerState, dict[str, Array]]]
-    """``update(state, batches, step, key=None) -> (state, metrics)``. ``batches`` is a
-    ``Transition`` of arrays [M, B, ...] with M = ``minibatches``; ``step`` is the agent step, for
-    β. ``metrics`` has each network's loss, and what the method shows."""
-    sync: Callable[[LearnerState], LearnerState]
-    """``sync(state) -> state``: the online networks become the newest lagged copies, and each older
-    copy moves back by one; but for networks whose copies follow by Polyak averaging."""
-    act: Callable[..., Array]
-    """``act(state, observations [n, ...], key=None) -> actions [n, ...]``."""
-    minibatches: int
-    """How many minibatches an update takes."""
-    metrics: tuple[str, ...]
-    """The names of an update's metrics, in order."""
-    inspect: Callable[..., dict[str, Array]]
-    """``inspect(state, batches, seen [n, ...], step, key=None) -> health``: how an update of these
-    batches would move each network, in units of its learning rate (where that is known), and how
-    much of the network that acts is dormant on what is seen (where it is this package's)."""
-
-
-@dataclass(frozen=True, eq=False)
-class _Parts:
-    """What a learner is made of."""
-
     method: Method
+    """The losses, the policy and the lagged copies."""
     modules: Mapping[str, nn.Module]
+    """By network."""
     optimisers: Mapping[str, optax.GradientTransformation]
+    """By network."""
     spaces: Spaces
+    """What is seen and done."""
     beta: Schedule | None
+    """β as a function of the agent step; None where nothing depends on it."""
     rates: Mapping[str, float]
+    """The learning rate of each network, where it is known."""
+
+    @property
+    def minibatches(self) -> int:
+        """How many minibatches an update takes."""
+        return self.method.minibatches
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """The names of an update's metrics, in order."""
+        return tuple(
+            sorted([*(f"loss_{name}" for name in self.method.networks), *self.method.shown])
+        )
+
+    def init(self, key: Array) -> LearnerState:
+        """A new state."""
+        online: dict[str, Params] = {}
+        lagged, states = {}, {}
+        networks = self.method.networks
+        inputs = inputs_of(self.method.inputs, networks, self.spaces)
+        for (name, following), own_key in zip(
+            networks.items(), jax.random.split(key, len(networks))
+        ):
+            outputs, variables = self.modules[name].init_with_output(own_key, *inputs[name])
+            if self.method.gives_values:
+                kind, shape = self.method.kinds.get(name, NUMBER), getattr(outputs, "shape", None)
+                if shape != (expected := (1, self.spaces.numbered, *kind.shape)):
+                    raise UserError(
+                        f"network: {name} gives {shape} for one state, expected {expected}"
+                    )
+            if set(variables) != {"params"}:
+                raise UserError(
+                    f"network: has variables {sorted(variables)}, expected parameters only"
+                )
+            first = self.method.starts_as.get(name)
+            online[name] = variables["params"] if first is None else online[first]
+            if following.copies:
+                lagged[name] = jax.tree.map(
+                    lambda p, n=following.copies: jnp.stack([p] * n), online[name]
+                )
+            states[name] = self.optimisers[name].init(online[name])
+        return LearnerState(online, lagged, states, jnp.int32(0), jnp.int32(0))
+
+    def update(
+        self, state: LearnerState, batches: Transition, step: Array, key: Array | None = None
+    ) -> tuple[LearnerState, dict[str, Array]]:
+        """The state after an update of batches [M, B, ...] at an agent step, and its metrics.
+
+        The metrics are each network's loss, and what the method shows.
+        """
+        context = self._context(step, key)
+        gradients, costs, shown = self._gradients(state, batches, context)
+        finite = state.diverged_at == 0
+        for name, cost in costs.items():
+            finite &= jnp.isfinite(cost) & _all_finite(gradients[name])
+        # A branch moves the parameters in place; a choice between the old and the new ones would
+        # copy all of them, at a third of an update's time.
+        online, states = jax.lax.cond(
+            finite,
+            self._move,
+            lambda online, states, _: (online, states),
+            state.online,
+            state.optimiser,
+            gradients,
+        )
+        finite &= _all_finite(online)  # an optimiser can spoil finite gradients
+        # A loop of at most one round: a branch would copy the parameters on the usual way too.
+        online, _ = jax.lax.while_loop(
+            lambda carry: carry[1],
+            lambda carry: (_replace_nonfinite(carry[0], state.lagged), jnp.zeros_like(carry[1])),
+            (online, ~finite & (state.diverged_at == 0)),
+        )
+        moved = LearnerState(
+            online=online,
+            lagged=self._polyak_updated(online, state.lagged, finite),
+            optimiser=states,
+            updates=state.updates + finite,
+            diverged_at=jnp.where(
+                finite | (state.diverged_at > 0), state.diverged_at, jnp.asarray(step, jnp.int32)
+            ),
+        )
+        return moved, {**{f"loss_{name}": cost for name, cost in costs.items()}, **shown}
+
+    def sync(self, state: LearnerState) -> LearnerState:
+        """The online networks become the newest lagged copies; each older copy moves back by one.
+
+        Copies that follow by Polyak averaging stay as they are.
+        """
+        lagged = {
+            name: jax.tree.map(
+                lambda new, old: jnp.concatenate([new[None], old[:-1]]), state.online[name], copies
+            )
+            if self.method.networks[name].polyak is None
+            else copies
+            for name, copies in state.lagged.items()
+        }
+        return state._replace(lagged=lagged)
+
+    def act(self, state: LearnerState, observation: Array, key: Array | None = None) -> Array:
+        """The actions for observations [n, ...]; without a key the best ones."""
+        networks = networks_of(self.modules, state.online, state.online, state.lagged)
+        return self.method.policy(networks, observation, key)
+
+    def inspect(
+        self,
+        state: LearnerState,
+        batches: Transition,
+        seen: Array,
+        step: Array,
+        key: Array | None = None,
+    ) -> dict[str, Array]:
+        """How an update would move each network, in units of its learning rate where it is known,
+        and how much of the network that acts is dormant on what is seen [n, ...].
+        """
+        context = self._context(step, key)
+        gradients, _, _ = self._gradients(state, batches, context)
+        health = {}
+        for name, rate in self.rates.items():
+            size = update_size(
+                self.optimisers[name], gradients[name], state.optimiser[name], state.online[name]
+            )
+            health[f"rms_update_{name}"] = size / rate
+        acting = self.method.acts_on
+        if acting not in self.method.inputs:
+            health |= dormant(self.modules[acting], state.online[acting], seen)
+        return health
+
+    def _gradients(
+        self, state: LearnerState, batches: Transition, context: Context
+    ) -> tuple[dict[str, Params], dict[str, Array], dict[str, Array]]:
+        """Each network's gradient and loss, and what the method shows."""
+
+        def objective(online: dict[str, Params]) -> tuple[Real, Any]:
+            networks = networks_of(self.modules, online, state.online, state.lagged)
+            losses, shown = self.method.losses(networks, batches, context)
+            costs = {name: jnp.mean(losses[name]) for name in self.method.networks}
+            # Each loss has a gradient for its own network alone: others enter it frozen or lagged.
+            return sum(costs.values()), (costs, {name: jnp.mean(x) for name, x in shown.items()})
+
+        gradients, (costs, shown) = jax.grad(objective, has_aux=True)(state.online)
+        return gradients, costs, shown
+
+    def _move(
+        self, online: dict[str, Params], states: dict[str, Any], gradients: dict[str, Params]
+    ) -> tuple[dict[str, Params], dict[str, Any]]:
+        """One optimiser step of each network."""
+        moved, moved_states = {}, {}
+        for name, optimiser in self.optimisers.items():
+            change, moved_states[name] = optimiser.update(
+                gradients[name], states[name], online[name]
+            )
+            moved[name] = optax.apply_updates(online[name], change)
+        return moved, moved_states
+
+    def _context(self, step: Array, key: Array | None) -> Context:
+        beta = 0.0 if self.beta is None else self.beta(step)
+        return Context(jnp.asarray(beta, jnp.float32), step, key)
+
+    def _polyak_updated(
+        self, online: dict[str, Params], lagged: dict[str, Params], finite: Array
+    ) -> dict[str, Params]:
+        """The lagged copies after an update: those that follow by Polyak averaging have moved."""
+        result = dict(lagged)
+        for name, following in self.method.networks.items():
+            if following.polyak is not None:
+                share = jnp.where(finite, following.polyak, 0.0)
+                result[name] = jax.tree.map(
+                    lambda new, old, share=share: old + share * (new[None] - old),
+                    online[name],
+                    lagged[name],
+                )
+        return result
 
 
 def make_learner(
@@ -150,51 +303,19 @@ def make_learner(
     """A learner of this method.
 
     Args:
-      method: the losses, the policy and the lagged copies.
+      method: what is learned.
       network: any flax module from observations [B, ...] in their own dtype to outputs [B, A, …],
         for all networks, or one for each by name; each is initialised by a key of its own.
       optimiser: any optax transformation, or one for each network by name; each network has its own
         state of it.
       spaces: what is seen and done.
-      beta: β as a function of the agent step; None where nothing depends on it.
-      rates: the learning rate of each network by name, where it is known.
+      beta: β as a function of the agent step.
+      rates: the learning rate of each network by name.
     """
     names = tuple(method.networks)
     modules = network if isinstance(network, Mapping) else dict.fromkeys(names, network)
     optimisers = optimiser if isinstance(optimiser, Mapping) else dict.fromkeys(names, optimiser)
-    parts = _Parts(method, modules, optimisers, spaces, beta, rates or {})
-    return Learner(
-        init=partial(_init, parts),
-        update=partial(_update, parts),
-        sync=partial(_sync, parts),
-        act=partial(_act, parts),
-        minibatches=method.minibatches,
-        metrics=tuple(sorted([*(f"loss_{name}" for name in names), *method.shown])),
-        inspect=partial(_inspect, parts),
-    )
-
-
-def _init(parts: _Parts, key: Array) -> LearnerState:
-    online: dict[str, Params] = {}
-    lagged, states = {}, {}
-    networks = parts.method.networks
-    inputs = inputs_of(parts.method.inputs, networks, parts.spaces)
-    for (name, following), own_key in zip(networks.items(), jax.random.split(key, len(networks))):
-        outputs, variables = parts.modules[name].init_with_output(own_key, *inputs[name])
-        if parts.method.gives_values:
-            kind, shape = parts.method.kinds.get(name, NUMBER), getattr(outputs, "shape", None)
-            if shape != (expected := (1, parts.spaces.numbered, *kind.shape)):
-                raise UserError(f"network: {name} gives {shape} for one state, expected {expected}")
-        if set(variables) != {"params"}:
-            raise UserError(f"network: has variables {sorted(variables)}, expected parameters only")
-        first = parts.method.starts_as.get(name)
-        online[name] = variables["params"] if first is None else online[first]
-        if following.copies:
-            lagged[name] = jax.tree.map(
-                lambda p, n=following.copies: jnp.stack([p] * n), online[name]
-            )
-        states[name] = parts.optimisers[name].init(online[name])
-    return LearnerState(online, lagged, states, jnp.int32(0), jnp.int32(0))
+    return Learner(method, modules, optimisers, spaces, beta, rates or {})
 
 
 def networks_of(
@@ -219,33 +340,6 @@ def networks_of(
     )
 
 
-def _gradients(
-    parts: _Parts, state: LearnerState, batches: Transition, context: Context
-) -> tuple[dict[str, Params], dict[str, Array], dict[str, Array]]:
-    """Each network's gradient and loss, and what the method shows."""
-
-    def objective(online: dict[str, Params]) -> tuple[Real, Any]:
-        networks = networks_of(parts.modules, online, state.online, state.lagged)
-        losses, shown = parts.method.losses(networks, batches, context)
-        costs = {name: jnp.mean(losses[name]) for name in parts.method.networks}
-        # Each loss has a gradient for its own network alone: others enter it frozen or lagged.
-        return sum(costs.values()), (costs, {name: jnp.mean(x) for name, x in shown.items()})
-
-    gradients, (costs, shown) = jax.grad(objective, has_aux=True)(state.online)
-    return gradients, costs, shown
-
-
-def _move(
-    parts: _Parts, online: dict[str, Params], states: dict[str, Any], gradients: dict[str, Params]
-) -> tuple[dict[str, Params], dict[str, Any]]:
-    """One optimiser step of each network."""
-    moved = {}
-    for name, optimiser in parts.optimisers.items():
-        change, state = optimiser.update(gradients[name], states[name], online[name])
-        moved[name] = optax.apply_updates(online[name], change), state
-    return {name: new[0] for name, new in moved.items()}, {n: new[1] for n, new in moved.items()}
-
-
 def _replace_nonfinite(online: dict[str, Params], lagged: dict[str, Params]) -> dict[str, Params]:
     """What is not finite, replaced by the newest lagged copy (by 0 where there is none)."""
 
@@ -257,103 +351,6 @@ def _replace_nonfinite(online: dict[str, Params], lagged: dict[str, Params]) -> 
         )
 
     return {name: finite(name, params) for name, params in online.items()}
-
-
-def _context(parts: _Parts, step: Array, key: Array | None) -> Context:
-    beta = 0.0 if parts.beta is None else parts.beta(step)
-    return Context(jnp.asarray(beta, jnp.float32), step, key)
-
-
-def _update(
-    parts: _Parts, state: LearnerState, batches: Transition, step: Array, key: Array | None = None
-) -> tuple[LearnerState, dict[str, Array]]:
-    context = _context(parts, step, key)
-    gradients, costs, shown = _gradients(parts, state, batches, context)
-    finite = state.diverged_at == 0
-    for name, cost in costs.items():
-        finite &= jnp.isfinite(cost) & _all_finite(gradients[name])
-    # A branch moves the parameters in place; a choice between the old and the new ones would
-    # copy all of them, at a third of an update's time.
-    online, states = jax.lax.cond(
-        finite,
-        partial(_move, parts),
-        lambda online, states, _: (online, states),
-        state.online,
-        state.optimiser,
-        gradients,
-    )
-    finite &= _all_finite(online)  # an optimiser can spoil finite gradients
-    # A loop of at most one round: a branch would copy the parameters on the usual way too.
-    online, _ = jax.lax.while_loop(
-        lambda carry: carry[1],
-        lambda carry: (_replace_nonfinite(carry[0], state.lagged), jnp.zeros_like(carry[1])),
-        (online, ~finite & (state.diverged_at == 0)),
-    )
-    moved = LearnerState(
-        online=online,
-        lagged=_polyak_updated(parts, online, state.lagged, finite),
-        optimiser=states,
-        updates=state.updates + finite,
-        diverged_at=jnp.where(
-            finite | (state.diverged_at > 0), state.diverged_at, jnp.asarray(step, jnp.int32)
-        ),
-    )
-    return moved, {**{f"loss_{name}": cost for name, cost in costs.items()}, **shown}
-
-
-def _polyak_updated(
-    parts: _Parts, online: dict[str, Params], lagged: dict[str, Params], finite: Array
-) -> dict[str, Params]:
-    """The lagged copies after an update: those that follow by Polyak averaging have moved."""
-    result = dict(lagged)
-    for name, following in parts.method.networks.items():
-        if following.polyak is not None:
-            share = jnp.where(finite, following.polyak, 0.0)
-            result[name] = jax.tree.map(
-                lambda new, old, share=share: old + share * (new[None] - old),
-                online[name],
-                lagged[name],
-            )
-    return result
-
-
-def _sync(parts: _Parts, state: LearnerState) -> LearnerState:
-    lagged = {
-        name: jax.tree.map(
-            lambda new, old: jnp.concatenate([new[None], old[:-1]]), state.online[name], copies
-        )
-        if parts.method.networks[name].polyak is None
-        else copies
-        for name, copies in state.lagged.items()
-    }
-    return state._replace(lagged=lagged)
-
-
-def _act(parts: _Parts, state: LearnerState, observation: Array, key: Array | None = None) -> Array:
-    networks = networks_of(parts.modules, state.online, state.online, state.lagged)
-    return parts.method.policy(networks, observation, key)
-
-
-def _inspect(
-    parts: _Parts,
-    state: LearnerState,
-    batches: Transition,
-    seen: Array,
-    step: Array,
-    key: Array | None = None,
-) -> dict[str, Array]:
-    context = _context(parts, step, key)
-    gradients, _, _ = _gradients(parts, state, batches, context)
-    health = {}
-    for name, rate in parts.rates.items():
-        size = update_size(
-            parts.optimisers[name], gradients[name], state.optimiser[name], state.online[name]
-        )
-        health[f"rms_update_{name}"] = size / rate
-    acting = parts.method.acts_on
-    if acting not in parts.method.inputs:
-        health |= dormant(parts.modules[acting], state.online[acting], seen)
-    return health
 
 
 def update_size(
@@ -438,13 +435,3 @@ def _constants(traced: Any) -> Iterator[Any]:
         ):
             if hasattr(parameter, "consts") and hasattr(parameter, "jaxpr"):
                 yield from _constants(parameter)
-
-
-def compiled(learner: Learner) -> Learner:
-    """The same learner, compiled; ``update`` and ``sync`` take the state's buffers over."""
-    return learner._replace(
-        init=jax.jit(learner.init),
-        update=jax.jit(learner.update, donate_argnums=0),
-        sync=jax.jit(learner.sync, donate_argnums=0),
-        act=jax.jit(learner.act),
-    )

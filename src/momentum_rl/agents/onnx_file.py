@@ -6,7 +6,6 @@ in the environment's own types: what ``momentum_rl.load(FILE).act`` gives, the m
 The graph is written node by node from the parameters: our networks have five kinds of layers.
 """
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -181,38 +180,21 @@ def _features(graph: Graph, torso: nn.Module, params: Any, space: ObservationSpa
         strides, padding = (1,), "VALID"
     else:
         raise _unknown(torso)
-    shape = space.shape  # ONNX has channels first; the parameters are for channels last
-    if not channels_first(shape):
-        x, shape = graph.node("Transpose", x, perm=[0, 3, 1, 2]), (shape[2], *shape[:2])
-    sizes = shape[1:]
+    if not channels_first(space.shape):  # as ONNX has them; the parameters are for channels last
+        x = graph.node("Transpose", x, perm=[0, 3, 1, 2])
     for i, stride in enumerate(strides):
         layer = params[f"Conv_{i}"]
-        kernel = np.asarray(layer["kernel"])
-        pads = [_padding(n, k, stride, padding) for n, k in zip(sizes, kernel.shape[:2])]
-        sizes = tuple((n + sum(p) - k) // stride + 1 for n, k, p in zip(sizes, kernel.shape, pads))
         convolved = graph.node(
             "Conv",
             x,
-            graph.constant(kernel.transpose(3, 2, 0, 1)),
+            graph.constant(np.transpose(layer["kernel"], (3, 2, 0, 1))),
             graph.constant(layer["bias"]),
             strides=[stride, stride],
-            pads=[before for before, _ in pads] + [after for _, after in pads],
+            auto_pad="SAME_UPPER" if padding == "SAME" else padding,  # XLA's: the odd one is after
         )
         x = graph.node("Relu", convolved)
     x = graph.flat(graph.node("Transpose", x, perm=[0, 2, 3, 1]))
     return graph.node("Relu", graph.dense(x, params["Dense_0"]))
-
-
-def _padding(n: int, k: int, stride: int, padding: str) -> tuple[int, int]:
-    """Before and after an axis of n, for windows of k, as XLA pads: SAME has the odd one after.
-
-    >>> _padding(84, 8, 4, "SAME"), _padding(11, 3, 1, "SAME"), _padding(84, 8, 4, "VALID")
-    ((2, 2), (1, 1), (0, 0))
-    """
-    if padding == "VALID":
-        return 0, 0
-    total = max((math.ceil(n / stride) - 1) * stride + k - n, 0)
-    return total // 2, total - total // 2
 
 
 def _mlp(graph: Graph, x: str, params: Any, layers: int) -> str:

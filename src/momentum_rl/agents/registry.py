@@ -1,16 +1,14 @@
-"""The algorithms by name: this package's, those of installed packages, and modules of one's own.
+"""The algorithms by name: this package's, and those of other modules.
 
 Where an algorithm accepts momentum, ``momentum-NAME`` is known too, with its options and what
-``momentum`` lets one choose. An installed package adds algorithms by entry points of the group
-``momentum_rl.algorithms``; a module of one's own is named on the command line, ``movi train
-mine:ALGORITHM``. Each names a dataclass of options (``momentum_rl.core.options``), or an
-``Algorithm``, which has those of its β, if it has one.
+``momentum`` lets one choose. A module is named on the command line, ``movi train mine:ALGORITHM``:
+that is a dataclass of options (``momentum_rl.core.options``), or an ``Algorithm``, which has those
+of its β, if it has one.
 """
 
 import dataclasses
 from collections.abc import Collection, Mapping
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from typing import Any, get_type_hints
 
 from momentum_rl.agents import sac  # noqa: F401  (declares it)
@@ -21,7 +19,6 @@ from momentum_rl.errors import UserError, door
 from momentum_rl.plumbing.modules import import_trusted, module_of
 from momentum_rl.plumbing.reading import checked
 
-GROUP = "momentum_rl.algorithms"
 MOMENTUM = "momentum-"
 
 
@@ -96,30 +93,18 @@ def declared(algorithm: Any) -> type[Options]:
     return dataclasses.dataclass(frozen=True)(type(algorithm.name, (base,), methods))
 
 
-@cache
-def _installed() -> Mapping[str, EntryPoint]:
-    """The algorithms of installed packages; nothing of them is imported yet."""
-    return {point.name: point for point in entry_points(group=GROUP)}
-
-
 def names() -> list[str]:
-    """All names, without importing anything.
+    """All names.
 
     >>> names()[:3]
     ['dqn', 'momentum-dqn', 'deep-sql']
     """
-    return [*_registered(), *(name for name in _installed() if name not in _REGISTERED)]
+    return [*_registered()]
 
 
 def known(name: str) -> type[Options] | None:
     """The options of an algorithm; None if it is unknown. Imports no module that a file names."""
-    if name not in _registered() and name in _installed():
-        point = _installed()[name]
-        try:
-            register(name, point.load())
-        except Exception as error:  # another's package may raise anything
-            raise UserError(f"algorithm: {name!r} of {point.value} fails: {error}") from None
-    return _REGISTERED.get(name)
+    return _registered().get(name)
 
 
 def find(name: str, trust: Collection[str] = ()) -> type[Options]:

@@ -54,21 +54,21 @@ class AtariVector(GymnasiumVector):
     which takes 0.1 s; a reset without one takes 5 ms and goes on in its random numbers.
     """
 
+    autoreset = gym.vector.AutoresetMode.NEXT_STEP
     seed_after = 1_000
 
     def __init__(self, env: Any, episode_steps: int = EPISODE_STEPS) -> None:
         """Wraps ale-py's vector environment; games are cut after ``episode_steps``."""
         super().__init__(env)
-        self._mode = gym.vector.AutoresetMode.DISABLED
         self._limit = episode_steps
         self._length = np.zeros(self.num_envs, int)
 
     def _play(self, actions: np.ndarray) -> tuple[Any, ...]:
         """One step; games at the limit are cut."""
-        observation, reward, terminated, truncated, info = super()._play(actions)
+        observation, reward, terminated, truncated = super()._play(actions)
         self._length += 1
         cut = (self._length >= self._limit) & ~terminated
-        return observation, reward, terminated, truncated | cut, info
+        return observation, reward, terminated, truncated | cut
 
     def _begin(self, mask: np.ndarray, seeds: list[int] | None) -> np.ndarray:
         self._length[mask] = 0

@@ -1,4 +1,4 @@
-"""Any Gymnasium vector environment with Discrete or Box actions, in every autoreset mode."""
+"""Any Gymnasium vector environment with Discrete or Box actions, reset by the adapter."""
 
 import math
 import re
@@ -54,42 +54,29 @@ def _kind(space: gym.Space) -> str:
 
 
 class GymnasiumVector:
-    """Turns the three autoreset modes into one stream of outcomes.
+    """A vector environment that resets nothing by itself, as one stream of outcomes.
 
-    One environment whose episode ends with t2, and what its calls return (o: observation):
-
-        call:       1    2                 3          4
-        NEXT_STEP   t1   t2                u0 (fake)  u1     the third call is no decision
-        SAME_STEP   t1   u0, final_obs t2  u1         u2
-        DISABLED    t1   t2; reset: u0     u1         u2     the adapter resets
-
-    Where every environment has just ended under NEXT_STEP there is nothing to decide, so the fake
-    step is taken at once: a single environment gives the same outcomes in every mode.
-
-    Where the adapter resets, it gives every episode a seed of its own: a pure function of the
-    environment's seed and the episode's number. The state of an environment is then that
-    number and the actions since, and ``restore`` plays them again.
+    It gives every episode a seed of its own: a pure function of the environment's seed and the
+    episode's number. The state of an environment is then that number and the actions since, and
+    ``restore`` plays them again.
     """
 
+    autoreset = AutoresetMode.DISABLED
+    """The mode that the environment must be in."""
     seed_after = 0
     """A reset gives a new seed if at least this many steps were taken since the last one."""
 
     def __init__(self, env: Any) -> None:
-        """Wraps a ``gymnasium.vector.VectorEnv``; its mode is read from its metadata."""
+        """Wraps a ``gymnasium.vector.VectorEnv``; its metadata says its mode."""
         self._env = env
         self._name = _name(env)
         self.spaces = spaces_of(env.single_observation_space, env.single_action_space, self._name)
         self.num_envs = int(env.num_envs)
         mode = env.metadata.get("autoreset_mode")
-        try:
-            self._mode = AutoresetMode(mode)
-        except ValueError:
+        if mode != self.autoreset:
             raise UserError(
-                f"env: {self._name} has metadata autoreset_mode {mode!r}, "
-                f"expected one of {', '.join(str(m) for m in AutoresetMode)}"
-            ) from None
-        self._resetting = np.zeros(self.num_envs, bool)
-        self._any_resetting = False
+                f"env: {self._name} has metadata autoreset_mode {mode!r}, expected {self.autoreset}"
+            )
         self._all = np.ones(self.num_envs, bool)
         self._seeds = [0] * self.num_envs
         self._seeded = [0] * self.num_envs  # how many seeds each was given after its first
@@ -101,17 +88,10 @@ class GymnasiumVector:
         self._rewards = np.zeros(self.num_envs)  # their sum
         self._observation = np.zeros(0)
 
-    @property
-    def restorable(self) -> bool:
-        """Environments that reset themselves cannot be given a seed at each episode's start."""
-        return self._mode == AutoresetMode.DISABLED
-
     def reset(self, seeds: Sequence[int]) -> np.ndarray:
         """Starts an episode in each environment, each with its own seed."""
         self._seeds = [int(seed) for seed in seeds]
         self._seeded = [0] * self.num_envs
-        self._resetting = np.zeros(self.num_envs, bool)
-        self._any_resetting = False
         self._rewards = np.zeros(self.num_envs)
         for taken in self._taken:
             del taken[:]
@@ -120,31 +100,13 @@ class GymnasiumVector:
 
     def step(self, actions: np.ndarray) -> Outcome:
         """Takes the actions, counted from 0 or in [−1, 1]."""
-        observation, reward, terminated, truncated, info = self._play(actions)
-        valid = ~self._resetting if self._any_resetting else self._all
-        ended = (terminated | truncated) & valid
-        next_observation = observation
-        self._any_resetting = False
-        if self._mode == AutoresetMode.DISABLED:
-            for taken, action in zip(self._taken, actions.tolist()):
-                self._note(taken, action)
-            self._rewards += reward
-        if ended.any():
-            if self._mode == AutoresetMode.NEXT_STEP:
-                if ended.all():
-                    observation = self._own(self._env.step(self.spaces.own(self._any_actions()))[0])
-                else:
-                    self._resetting, self._any_resetting = ended, True
-            elif self._mode == AutoresetMode.SAME_STEP:
-                next_observation = observation.copy()
-                for i in np.flatnonzero(ended).tolist():
-                    next_observation[i] = self._final(info, i)
-            else:
-                observation = self._next(ended)
-        self._observation = observation
-        return Outcome(
-            observation, next_observation, reward, terminated & valid, truncated & valid, valid
-        )
+        after, reward, terminated, truncated = self._play(actions)
+        for taken, action in zip(self._taken, actions.tolist()):
+            self._note(taken, action)
+        self._rewards += reward
+        ended = terminated | truncated
+        self._observation = self._next(ended) if ended.any() else after
+        return Outcome(self._observation, after, reward, terminated, truncated)
 
     def snapshot(self) -> dict[str, np.ndarray]:
         """The seeds, the actions since, what they earned and what is seen now."""
@@ -182,11 +144,11 @@ class GymnasiumVector:
             if t == longest:
                 break
             begun = wait <= t
-            actions = self._any_actions()
+            actions = np.zeros((self.num_envs, *taken.shape[1:]), taken.dtype)
             for i, (log, w) in enumerate(zip(logs, wait)):
                 if t >= w:
                     actions[i] = log[t - w]
-            self._observation, reward, terminated, truncated, _ = self._play(actions)
+            self._observation, reward, terminated, truncated = self._play(actions)
             self._rewards += np.where(begun, reward, 0.0)
             ended = terminated | truncated
             for i in np.flatnonzero(begun).tolist():
@@ -207,12 +169,8 @@ class GymnasiumVector:
 
     def _play(self, actions: np.ndarray) -> tuple[Any, ...]:
         """One step of the vector environment, in our types."""
-        raw, reward, terminated, truncated, info = self._env.step(self.spaces.own(actions))
-        return self._own(raw), np.asarray(reward, np.float64), terminated, truncated, info
-
-    def _any_actions(self) -> np.ndarray:
-        dtype, shape = self.spaces.action
-        return np.zeros((self.num_envs, *shape), dtype)
+        raw, reward, terminated, truncated, _ = self._env.step(self.spaces.own(actions))
+        return self._own(raw), np.asarray(reward, np.float64), terminated, truncated
 
     def _next(self, ended: np.ndarray) -> np.ndarray:
         """Starts the next episode where one ended, with a new seed if it is time for one."""
@@ -240,11 +198,6 @@ class GymnasiumVector:
     def _own(self, observation: Any) -> np.ndarray:
         """A copy that the environment will not write to, in the space's dtype."""
         return np.array(observation, dtype=self.spaces.observation.dtype)
-
-    def _final(self, info: dict[str, Any], i: int) -> np.ndarray:
-        if "final_obs" not in info:
-            raise UserError(f"env: {self._name} ended an episode without info['final_obs']")
-        return info["final_obs"][i]
 
 
 class Honest(gym.Wrapper[Any, Any, Any, Any]):

@@ -83,7 +83,6 @@ class HostedEnvironment:
         self._environment = environment
         self._reset, self._step = compiled(environment)
         self._plays: dict[Act, Callable[..., Any]] = {}
-        self._valid = np.ones(num_envs, bool)
         self._count = 0
         self._seeds: list[int] = []
         self._keys: Any = None
@@ -114,7 +113,6 @@ class HostedEnvironment:
             reward=np.asarray(outcome.reward, float),
             terminated=np.asarray(outcome.terminated),
             truncated=np.asarray(outcome.truncated),
-            valid=self._valid,
         )
 
     def play(self, act: Act, given: Any, per_step: Any) -> Played:

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 from jax import Array
 
-from momentum_rl.replay.windows import Windows, begun, longer
+from momentum_rl.replay.windows import begun, longer
 from momentum_rl.spaces import NUMBERED, ONE_STEP, ActionFormat, NStep, ObservationSpace, Transition
 
 
@@ -71,14 +71,6 @@ def add(ring: Transition, slot: Array, new: Transition, space: ObservationSpace)
     return Transition(*map(put, ring, row))
 
 
-def signed(discount: Array, ended: Array) -> Array:
-    """Discounts as a ring of n > 1 steps keeps them: negative where the episode was cut.
-
-    No transition follows one whose discount is not positive; that takes no room of its own.
-    """
-    return jnp.where(ended, -discount, discount)
-
-
 def sample(
     ring: Transition,
     added: Array,
@@ -98,35 +90,19 @@ def sample(
     chex.assert_rank([ring.observation, ring.reward, ring.discount, added], [2, 1, 1, 0])
     capacity = len(ring.action)
     stored = jnp.minimum(added, capacity)
-    held = stored - horizon.incomplete
-    slots = (bits % held.astype(jnp.uint32)).astype(jnp.int32)
-    if horizon.steps == 1:
-        batch = Transition(*(array[slots] for array in ring))
-    else:
-        first = added - stored
-        slots = (first + (slots - first) % held) % capacity
-        last, reward, discount = _windows(ring, slots, horizon)
-        batch = Transition(
-            ring.observation[slots],
-            ring.action[slots],
-            reward,
-            discount,
-            ring.next_observation[last],
-        )
-    return batch._replace(
-        observation=unpacked(batch.observation, space),
-        next_observation=unpacked(batch.next_observation, space),
+    held, first = stored - horizon.incomplete, added - stored
+    drawn = (bits % held.astype(jnp.uint32)).astype(jnp.int32)
+    slots = (first + (drawn - first) % held) % capacity
+    last, reward, discount = jax.lax.fori_loop(
+        1,
+        horizon.steps,
+        lambda _, windows: longer(jnp, windows, ring.reward, ring.discount, horizon),
+        begun(jnp, slots, ring.reward, ring.discount, horizon),
     )
-
-
-def _windows(ring: Transition, slots: Array, horizon: NStep) -> Windows:
-    """The windows that begin in these slots."""
-    discount, reward = ring.discount, ring.reward
-
-    def one_more(_: Array, windows: Windows) -> Windows:
-        step = jnp.where(discount[windows.last] > 0, horizon.num_envs, 0)
-        return longer(jnp, windows, step, reward, discount, horizon)
-
-    return jax.lax.fori_loop(
-        1, horizon.steps, one_more, begun(jnp, slots, reward, discount, horizon)
+    return Transition(
+        unpacked(ring.observation[slots], space),
+        ring.action[slots],
+        reward,
+        discount,
+        unpacked(ring.next_observation[last], space),
     )

@@ -12,8 +12,7 @@ episode's first frame (x, y, … are frames; an episode is cut at x3, another st
     transition 3: 0  0  0  y0 y1                  y0 is in no transition together with x3
 
 Frames of several environments stand in the ring in the order in which they came; only the slots'
-numbers link them: a transition is followed by the one whose s ends with the newest frame of its s',
-so that n-step transitions need no more in the files. Where the head overwrites a frame (in a ring
+numbers link them. Where the head overwrites a frame (in a ring
 without slack), the transitions up to the newest that uses it leave the replay.
 """
 
@@ -62,7 +61,6 @@ def bytes_of(
     slack: int = 0,
     *,
     mapped: bool = False,
-    n_step: int = 1,
     action: ActionFormat = NUMBERED,
 ) -> int:
     """Bytes of a whole replay.
@@ -75,8 +73,7 @@ def bytes_of(
     frame, transition = (
         bytes_per_record(dtype, mapped=mapped) for dtype in records_of(space, action)
     )
-    links = 4 * ring if n_step > 1 else 0
-    return frames * (frame + 8) + ring * transition + links  # 8: who uses a frame, in memory
+    return frames * (frame + 8) + ring * transition  # 8: who uses a frame, in memory
 
 
 class FrameReplay:
@@ -108,8 +105,7 @@ class FrameReplay:
           new: begin new files instead of opening those that are there.
           run: whose files they are; a snapshot says it of those that are there.
         """
-        mapped, n_step = directory is not None, horizon.steps
-        size = bytes_of(capacity, space, slack, mapped=mapped, n_step=n_step, action=action)
+        size = bytes_of(capacity, space, slack, mapped=directory is not None, action=action)
         require_space(capacity, size, directory)
         frame, transition = records_of(space, action)
         ring = capacity + slack
@@ -125,11 +121,8 @@ class FrameReplay:
         self._slots, self._action = data["slots"], data["action"]
         self._reward, self._discount = data["reward"], data["discount"]
         self._user = np.full(frames + 1, -1)  # the newest transition that uses a frame
-        # For n > 1: how far on the next transition of the episode is, by slot.
-        self._links = np.zeros(ring if horizon.steps > 1 else 0, np.int32)
         self.capacity, self._slack, self.horizon = capacity, slack, horizon
-        in_memory = self._user.nbytes + self._links.nbytes
-        self.nbytes = self._transitions.nbytes + self._images.nbytes + in_memory
+        self.nbytes = self._transitions.nbytes + self._images.nbytes + self._user.nbytes
         self._ring, self._frame_ring = ring, frames
         self._stack = space.shape[0]
         self._first = self._added = 0  # transitions first, …, added − 1 can be sampled
@@ -155,8 +148,6 @@ class FrameReplay:
         history = self._histories.get(env)
         if history is None or self._lost(history):
             history = self._begin(np.asarray(transition.observation))
-        if self.horizon.steps > 1:
-            self._link(history[-1])
         numbers = [*history, self._write(np.asarray(transition.next_observation)[-1])]
         slots = [ZEROS if k < 0 else 1 + k % self._frame_ring for k in numbers]
         t = self._added
@@ -165,7 +156,7 @@ class FrameReplay:
         self._user[slots] = t
         self._action[slot] = transition.action
         self._reward[slot] = transition.reward
-        self._discount[slot] = transition.discount
+        self._discount[slot] = -transition.discount if ended else transition.discount
         self._added = t + 1
         self._first = max(self._first, self._added - self.capacity)
         if ended:
@@ -176,20 +167,13 @@ class FrameReplay:
     def sample(self, bits: np.ndarray) -> Transition:
         """One transition for each random uint32 (the bias of the remainder is < 2⁻¹²)."""
         chosen = (self._first + (bits % np.uint32(len(self))).astype(np.int64)) % self._ring
-        slots = ends = self._slots[chosen]
-        if self.horizon.steps == 1:
-            reward, discount = self._reward[chosen], self._discount[chosen]
-        else:
-            last, reward, discount = windows_of(
-                chosen, self._links, self._reward, self._discount, self.horizon
-            )
-            ends = self._slots[last]
+        last, reward, discount = windows_of(chosen, self._reward, self._discount, self.horizon)
         return Transition(
-            observation=self._frames[slots[..., :-1]],
+            observation=self._frames[self._slots[chosen][..., :-1]],
             action=self._action[chosen],
             reward=reward,
             discount=discount,
-            next_observation=self._frames[ends[..., 1:]],
+            next_observation=self._frames[self._slots[last][..., 1:]],
         )
 
     def snapshot(self) -> dict[str, Any]:
@@ -232,8 +216,6 @@ class FrameReplay:
             if slots.min() < 0 or slots.max() > self._frame_ring:
                 raise Damaged("replay: a transition without its frames")
             np.maximum.at(self._user, slots, block[:, None])
-        if self.horizon.steps > 1:
-            self._relink(first, added)
         self._first, self._added, self._written = first, added, written
         self._histories = {int(env): [int(k) for k in numbers] for env, *numbers in histories}
         self._sealed = added, written
@@ -250,29 +232,6 @@ class FrameReplay:
         while zeros < self._stack and not stack[zeros].any():
             zeros += 1
         return [-1] * zeros + [self._write(frame) for frame in stack[zeros:]]
-
-    def _link(self, newest: int) -> None:
-        """Links the transition that is being added, whose s ends with this frame.
-
-        The one before it in its episode brought the frame, and alone used it so far.
-        """
-        t = self._added
-        before = -1 if newest < 0 else int(self._user[1 + newest % self._frame_ring])
-        self._links[t % self._ring] = 0
-        if before >= 0 and t - before < self.capacity:
-            self._links[before % self._ring] = t - before
-
-    def _relink(self, first: int, added: int) -> None:
-        """Makes the links of transitions first, …, added − 1 from their frames."""
-        self._links[:] = 0
-        brought_by = np.full(len(self._user), -1)  # the transition with a frame as newest of its s'
-        for t in range(first, added, 2**16):
-            block = np.arange(t, min(t + 2**16, added))
-            slots = self._slots[block % self._ring]
-            brought_by[slots[:, -1]] = block
-            before = brought_by[slots[:, -2]]
-            linked = (before >= 0) & (before < block)
-            self._links[before[linked] % self._ring] = (block - before)[linked]
 
     def _write(self, frame: np.ndarray) -> int:
         number = self._written

@@ -135,30 +135,19 @@ def _allocate(number: int, size: int) -> None:
 # Transitions --------------------------------------------------------------------------------------
 
 
-def record_of(
-    space: ObservationSpace, n_step: int = 1, action: ActionFormat = NUMBERED
-) -> np.dtype:
-    """One transition as a record; for n > 1 with how far back the one is that it follows."""
-    formats: list[Any] = [
-        (space.dtype, space.shape),
-        (action.dtype, action.shape),
-        np.float32,
-        np.float32,
-        (space.dtype, space.shape),
-    ]
-    names = list(Transition._fields)
-    if n_step > 1:
-        names.append("follows")  # 0 at the beginning of an episode
-        formats.append(np.int32)
-    return np.dtype({"names": names, "formats": formats})
+def record_of(space: ObservationSpace, action: ActionFormat = NUMBERED) -> np.dtype:
+    """One transition as a record."""
+    seen = (space.dtype, space.shape)
+    formats: Any = [seen, (action.dtype, action.shape), np.float32, np.float32, seen]
+    return np.dtype({"names": Transition._fields, "formats": formats})
 
 
 class UniformReplay:
     """A ring of transitions (s, a, r, discount, s') with s and s' both stored.
 
     The successor is stored with the transition, so every slot can be sampled at once, whatever the
-    environments' order, their episodes' ends and the position of the write head. With a horizon of
-    n > 1 steps, transitions that follow each other are linked, and what is sampled is a window.
+    ends of episodes and the position of the write head. With a horizon of n > 1 steps what is
+    sampled is a window.
     """
 
     def __init__(
@@ -174,20 +163,15 @@ class UniformReplay:
         run: str = "",
     ) -> None:
         """Allocates the ring, or says at once that it cannot fit; arguments as of `FrameReplay`."""
-        mapped, n_step = directory is not None, horizon.steps
-        size = bytes_of(capacity, space, slack, mapped=mapped, n_step=n_step, action=action)
+        size = bytes_of(capacity, space, slack, mapped=directory is not None, action=action)
         require_space(capacity, size, directory)
         file = None if directory is None else directory / FILE
-        self._store = Ring(capacity + slack, record_of(space, horizon.steps, action), file, new=new)
+        self._store = Ring(capacity + slack, record_of(space, action), file, new=new)
         self._ring = Transition(*(self._store.data[name] for name in Transition._fields))
         self._capacity, self._slack, self.horizon = capacity, slack, horizon
         self._incomplete = horizon.incomplete
         self._added = self._sealed = 0
         self.run = run
-        # For n > 1: how far on the next transition of the episode is, by slot; and the newest
-        # transition of each environment in mid-episode.
-        self._links = np.zeros(self._store.size if horizon.steps > 1 else 0, np.int32)
-        self._open: dict[int, int] = {}
 
     def __len__(self) -> int:
         return max(0, self._stored - self._incomplete)
@@ -204,7 +188,7 @@ class UniformReplay:
     @property
     def nbytes(self) -> int:
         """Bytes of the whole ring."""
-        return self._store.nbytes + self._links.nbytes
+        return self._store.nbytes
 
     def add(self, env: int, transition: Transition, ended: bool) -> None:
         """Stores the next transition of an environment in place of the oldest."""
@@ -213,10 +197,8 @@ class UniformReplay:
         ring.observation[slot] = transition.observation
         ring.action[slot] = transition.action
         ring.reward[slot] = transition.reward
-        ring.discount[slot] = transition.discount
+        ring.discount[slot] = -transition.discount if ended else transition.discount
         ring.next_observation[slot] = transition.next_observation
-        if self.horizon.steps > 1:
-            self._link(env, ended)
         self._added += 1
 
     def extend(self, new: Transition, last: int) -> None:
@@ -240,10 +222,9 @@ class UniformReplay:
         numbers = first + ((bits % np.uint32(held)).astype(np.int64) - first) % held
         slots, ring = numbers % self._store.size, self._ring
         if self.horizon.steps == 1:
-            return Transition(*(array[slots] for array in ring))
-        last, reward, discount = windows_of(
-            slots, self._links, ring.reward, ring.discount, self.horizon
-        )
+            batch = Transition(*(array[slots] for array in ring))
+            return batch._replace(discount=abs(batch.discount))
+        last, reward, discount = windows_of(slots, ring.reward, ring.discount, self.horizon)
         return Transition(
             observation=ring.observation[slots],
             action=ring.action[slots],
@@ -256,10 +237,7 @@ class UniformReplay:
         """See ``Replay``."""
         self._store.seal(self._sealed, self._added, self.run)
         self._sealed = self._added
-        snapshot: dict[str, Any] = {"slack": self._slack, "added": self._added, "run": self.run}
-        if self.horizon.steps > 1:
-            snapshot["open"] = [list(pair) for pair in sorted(self._open.items())]
-        return snapshot
+        return {"slack": self._slack, "added": self._added, "run": self.run}
 
     def restore(self, snapshot: Mapping[str, Any]) -> None:
         """Goes back to a snapshot of this ring."""
@@ -269,39 +247,12 @@ class UniformReplay:
         first = max(0, added - self._capacity)
         self.run = str(snapshot["run"])
         self._store.verify(first, added, self.run)
-        if self.horizon.steps > 1:
-            self._relink(first, added, {int(env): int(t) for env, t in snapshot["open"]})
         self._added = self._sealed = added
 
     def headroom(self, snapshot: Mapping[str, Any]) -> int:
         """How many more transitions can be added before a snapshot is overwritten."""
         first = max(0, int(snapshot["added"]) - self._capacity)
         return first + self._store.size - self._added
-
-    def _link(self, env: int, ended: bool) -> None:
-        """Links the transition that is being added to the one before it in its episode."""
-        t, size = self._added, self._store.size
-        before = self._open.pop(env, None)
-        # What was overwritten since, by environments that stepped much more often, has no links.
-        distance = t - before if before is not None and t - before < self._capacity else 0
-        self._store.data["follows"][t % size] = distance
-        self._links[t % size] = 0
-        if distance:
-            self._links[(t - distance) % size] = distance
-        if not ended:
-            self._open[env] = t
-
-    def _relink(self, first: int, added: int, newest: dict[int, int]) -> None:
-        """Makes the links of transitions first, …, added − 1 from what is stored with them."""
-        numbers, size = np.arange(first, added), self._store.size
-        distance = self._store.data["follows"][numbers % size]
-        within = all(0 <= t < added for t in newest.values())
-        if not within or (len(distance) and not 0 <= distance.min() <= distance.max() < size):
-            raise Damaged("replay: a transition that follows none")
-        self._links[:] = 0
-        linked = (distance > 0) & (numbers - distance >= first)
-        self._links[(numbers - distance)[linked] % size] = distance[linked]
-        self._open = newest
 
 
 def bytes_of(
@@ -310,7 +261,6 @@ def bytes_of(
     slack: int = 0,
     *,
     mapped: bool = False,
-    n_step: int = 1,
     action: ActionFormat = NUMBERED,
 ) -> int:
     """Bytes of a whole replay.
@@ -318,5 +268,4 @@ def bytes_of(
     >>> bytes_of(1, ObservationSpace((4,), "float32"))
     44
     """
-    record = bytes_per_record(record_of(space, n_step, action), mapped=mapped)
-    return (capacity + slack) * (record + (4 if n_step > 1 else 0))  # 4: a link, in memory
+    return (capacity + slack) * bytes_per_record(record_of(space, action), mapped=mapped)

@@ -1,8 +1,9 @@
 """n-step transitions, put together when they are sampled.
 
-A replay stores single transitions, whatever n is. A sampled one is the first of a window that goes
-on from transition to transition of its episode. Two environments in turn (x, y), n = 3; the first
-episode of x ends with x2, and another begins with u0:
+A replay stores single transitions, whatever n is: those of the environments in turn. A sampled one
+is the first of a window that goes on from transition to transition of its episode, always as many
+slots on as there are environments. Two environments (x, y), n = 3; the first episode of x ends with
+x2, and another begins with u0:
 
     stored:   x0 y0 x1 y1 x2 y2 u0 y3             ← head
     windows:  x0    x1    x2                      three steps, to the s' of x2
@@ -35,43 +36,33 @@ def begun(
 ) -> Windows[AnyArray]:
     """Windows of one transition each; ``reward`` and ``discount`` are the ring's, [size].
 
-    A discount's sign is not part of it: on a device it marks the ends of episodes.
+    Rings keep discounts negative where an episode was cut: no transition follows one whose
+    discount is not positive.
     """
     return Windows(slots, _clipped(xp, reward[slots], horizon), abs(discount[slots]))
 
 
 def longer(
-    xp: Any,
-    windows: Windows[AnyArray],
-    step: AnyArray,
-    reward: AnyArray,
-    discount: AnyArray,
-    horizon: NStep,
+    xp: Any, windows: Windows[AnyArray], reward: AnyArray, discount: AnyArray, horizon: NStep
 ) -> Windows[AnyArray]:
-    """The windows with one transition more, ``step`` slots on; those with step 0 as they are."""
-    last = (windows.last + step) % len(reward)
+    """The windows with one transition more, where the episode goes on."""
+    goes_on = discount[windows.last] > 0
+    last = (windows.last + xp.where(goes_on, horizon.num_envs, 0)) % len(reward)
     further = windows.reward + windows.discount * _clipped(xp, reward[last], horizon)
     return Windows(
         last,
-        xp.where(step > 0, further, windows.reward),
-        xp.where(step > 0, windows.discount * abs(discount[last]), windows.discount),
+        xp.where(goes_on, further, windows.reward),
+        xp.where(goes_on, windows.discount * abs(discount[last]), windows.discount),
     )
 
 
 def windows_of(
-    slots: np.ndarray, links: np.ndarray, reward: np.ndarray, discount: np.ndarray, horizon: NStep
+    slots: np.ndarray, reward: np.ndarray, discount: np.ndarray, horizon: NStep
 ) -> Windows[np.ndarray]:
-    """The windows that begin in these slots.
-
-    ``links`` has for each slot how many further the next transition of its episode is; 0 if there
-    is none.
-    """
+    """The windows that begin in these slots of a ring on the host."""
     windows = begun(np, slots, reward, discount, horizon)
     for _ in range(horizon.steps - 1):
-        step = links[windows.last]
-        if not step.any():
-            break
-        windows = longer(np, windows, step, reward, discount, horizon)
+        windows = longer(np, windows, reward, discount, horizon)
     return windows
 
 

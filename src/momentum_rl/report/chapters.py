@@ -11,11 +11,11 @@ import numpy as np
 from momentum_rl.errors import UserError
 from momentum_rl.report.curves import Curve, CurvesFigure, Panel
 from momentum_rl.report.figure import FORMATS
-from momentum_rl.report.intervals import Entry, IntervalsFigure, Statistic, bracketed
-from momentum_rl.report.page import Chapter, Plate, Table, page_to_write, write_page
+from momentum_rl.report.intervals import Entry, IntervalsFigure, bracketed
+from momentum_rl.report.page import Chapter, Table, page_to_write, write_page
 from momentum_rl.report.results import Results, Series, results_of
 from momentum_rl.report.statistics import Estimate, mean_and_deviation, mean_of_runs
-from momentum_rl.report.style import short, span
+from momentum_rl.report.style import short
 from momentum_rl.runs.config import FIELDS, flat
 from momentum_rl.runs.files import METRICS
 from momentum_rl.runs.finding import Run, find_runs
@@ -31,6 +31,8 @@ INTRO = (
 )
 LEAD = "What these runs show. No sentence of a paper is judged by them."
 NONE = "–"
+RUNS_DRAWN = 9
+"""On up to this many games every run has a line; on more, each too small for that, a band."""
 
 
 def write_report(
@@ -64,7 +66,7 @@ def write_report(
 def check_shown(directory: Path, chapters: Iterable[Chapter], makers: str) -> None:
     """Raises for a directory of which there is nothing to show."""
     problems = [problem for chapter in chapters for problem in chapter.problems]
-    if any(chapter.plates for chapter in chapters):
+    if any(chapter.figures for chapter in chapters):
         return
     if not problems:
         raise UserError(f"{directory}: no results to report, expected files written by {makers}")
@@ -83,13 +85,13 @@ def chapters_of_runs(directory: Path) -> list[Chapter]:
     return chapters
 
 
-def chapter_of(results: Results, directory: Path, intro: str = INTRO) -> Chapter:
+def chapter_of(results: Results, directory: Path) -> Chapter:
     """Curves, improvements, and tables of scores, runs and settings."""
     if not any(run.training.scores.size for run in results.runs):
         first, others = results.runs[0].path, len(results.runs) - 1
         more = f", nor in {others} more" if others else ""
         problem = f"{os.path.relpath(first, directory)}: no iteration completed yet{more}"
-        return Chapter(results.name, results.title, intro, problems=(problem,))
+        return Chapter(results.name, results.title, INTRO, problems=(problem,))
     kinds = [kind for kind in (results, results.greedy) if kind is not None]
     drawn = [draw(kind) for kind in kinds for draw in (all_curves, improvements)]
     roots = dict.fromkeys(run.root for run in results.runs if run.root is not None)
@@ -106,9 +108,8 @@ def chapter_of(results: Results, directory: Path, intro: str = INTRO) -> Chapter
     return Chapter(
         results.name,
         results.title,
-        intro,
-        plates=tuple(Plate(figure) for figure in drawn if figure is not None),
-        tables=tables,
+        INTRO,
+        (*(figure for figure in drawn if figure is not None), *tables),
         files=tuple(root / SWEEP_FILE for root in roots),
     )
 
@@ -118,15 +119,15 @@ def learning_curves(
 ) -> CurvesFigure | None:
     """Some series on some games; None if there is nothing to draw."""
     panels, unfinished = [], []
+    few = len(games) <= RUNS_DRAWN and any(len(c.scores) > 1 for c in results.cells.values())
     for game in games:
         curves = []
         for one in series:
             cell = results.cells.get((game, one.label))
             if cell is not None and not np.isnan(cell.scores).all():
                 mean, deviation = mean_and_deviation(cell.scores)
-                curves.append(
-                    Curve(one.style, cell.steps, mean, deviation, cell.scores, cell.diverged)
-                )
+                runs, spread = (cell.scores, None) if few else (None, deviation)
+                curves.append(Curve(one.style, cell.steps, mean, spread, runs, cell.diverged))
                 if not cell.ended.all():
                     unfinished.append(f"{one.style.label} on {game}")
         if curves:
@@ -152,12 +153,9 @@ def all_curves(results: Results) -> CurvesFigure | None:
     return learning_curves(results, "curves", title, games, results.series)
 
 
-def improvements(
-    results: Results, series: Sequence[Series] | None = None, name: str = "improvements"
-) -> IntervalsFigure | None:
+def improvements(results: Results) -> IntervalsFigure | None:
     """What each algorithm gains over its baseline, the game of the largest gain first."""
-    wanted = results.series if series is None else series
-    compared = [one for one in wanted if one.label in results.comparisons]
+    compared = [one for one in results.series if one.label in results.comparisons]
     if not compared:
         return None
     gains = {one.label: results.comparisons[one.label].games for one in compared}
@@ -174,12 +172,11 @@ def improvements(
     undefined = [g for one in compared for g in results.comparisons[one.label].undefined]
     over = {results.baseline_of(one.label) for one in compared}
     return IntervalsFigure(
-        f"{results.name}-{name}",
+        f"{results.name}-improvements",
         f"Improvement over {over.pop() if len(over) == 1 else 'the DQN of the same settings'}",
-        f"normalised, by the area under the {results.score} curve",
-        (Statistic("", 0.0, tuple(entries)),),
-        value="normalised improvement",
-        by=("game", "algorithm"),
+        f"normalised, by the area under the {results.score} curve, with 95 % intervals",
+        tuple(entries),
+        "normalised improvement",
         note=f"Without {', '.join(undefined)}: the baseline's area is 0." if undefined else "",
     )
 
@@ -190,9 +187,7 @@ def probability(estimate: Estimate) -> str:
     >>> probability(Estimate(0.8, 0.7, 0.9)), probability(Estimate(1.0))
     ('0.80 [0.70, 0.90]', '–')
     """
-    if estimate.low is None or estimate.high is None:
-        return NONE
-    return f"{estimate.value:.2f} [{estimate.low:.2f}, {estimate.high:.2f}]"
+    return NONE if estimate.low is None else bracketed(estimate, "{:.2f}".format)
 
 
 def _improvements(results: Results) -> list[dict[str, str]]:
@@ -226,7 +221,7 @@ def score_rows(results: Results) -> list[dict[str, str]]:
                 "environment": game,
                 "algorithm": series.style.label,
                 "runs": f"{cell.ended.size} ({aside})" if aside else str(cell.ended.size),
-                "steps": span([int(cell.steps[-1])]),
+                "steps": f"{int(cell.steps[-1]):,}",
                 "evaluation": _mean(np.array(cell.evaluations)),
                 "training area": _mean(cell.areas),
                 "greedy area": NONE if greedy is None else _mean(greedy.areas),
@@ -241,12 +236,7 @@ def _mean(values: Any) -> str:
     >>> _mean(np.array([3.0])), _mean(np.array([2.0, 4.0])), _mean(np.array([]))
     ('3', '3 [2, 4]', '–')
     """
-    if not values.size:
-        return NONE
-    estimate = mean_of_runs(values)
-    if estimate.low is None or estimate.high is None:
-        return short(estimate.value)
-    return f"{short(estimate.value)} [{short(estimate.low)}, {short(estimate.high)}]"
+    return bracketed(mean_of_runs(values), short) if values.size else NONE
 
 
 def _listed(run: Run) -> dict[str, Any]:

@@ -1,8 +1,8 @@
 """Figures of curves: one panel or many, on linear or on logarithmic axes.
 
-Every run is a thin line beneath the mean; where panels are too many and too small for that, a band
-of ± one standard deviation takes their place. All layers read one table (Vega-Lite divides only one
-among panels), whose column ``k`` says which layer a row is for.
+Beneath a curve is a thin line for every run, or a band of ± one standard deviation. All layers read
+one table (Vega-Lite divides only one among panels), whose column ``k`` says which layer a row is
+for.
 """
 
 import math
@@ -12,24 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from momentum_rl.report.figure import Figure, Row, finished, library
+from momentum_rl.report.figure import HEIGHT, WIDTH, Figure, Row, channel, tooltip
 from momentum_rl.report.style import Array, Style, short
 
 POINTS, SMALL_POINTS = 400, 80
 """At most this many points of a curve are drawn large, and in a small panel."""
-RUNS_DRAWN = 9
-"""Up to this many panels have a line for every run."""
 DEEPEST = 1e-8
 """A log axis ends at this share of the largest value, however small the smallest one is."""
 SHORT = "format(datum.value, abs(datum.value) >= 1000 ? '.3~s' : '.4~g')"
 """How numbers are written on an axis: 12k, 1.5M; but 0.5, not 500m."""
-SIZES = {1: (520, 320), 2: (300, 190), 3: (210, 140), 4: (160, 105)}
+SIZES = {1: (WIDTH, HEIGHT), 2: (300, 190), 3: (210, 140), 4: (160, 105)}
 """Width and height of a panel in print, by how many are side by side."""
 
 
 @dataclass(frozen=True)
 class Curve:
-    """A curve of a panel: values, often a mean over runs, with their spread or the runs."""
+    """A curve of a panel: values, often a mean over runs, with their spread or with the runs."""
 
     style: Style
     x: Array
@@ -77,35 +75,6 @@ class CurvesFigure(Figure):
         return {1: 1, 2: 2, 3: 3, 4: 2}.get(len(self.panels), 3 if len(self.panels) <= 9 else 4)
 
     @property
-    def has_runs(self) -> bool:
-        """Whether every run has a line."""
-        several = (curve.runs is not None and len(curve.runs) > 1 for curve in self.curves)
-        return len(self.panels) <= RUNS_DRAWN and any(several)
-
-    def shown(self, curve: Curve) -> NDArray[np.intp]:
-        """The positions of the points that are drawn."""
-        return thinned(curve.x, POINTS if len(self.panels) <= 2 else SMALL_POINTS, log=self.log)
-
-    def remarks(self) -> list[str]:
-        """Runs or bands, thinning, and marks."""
-        parts = []
-        if self.has_runs:
-            parts.append("Thick lines are means over seeds, thin lines the seeds.")
-        elif any(curve.spread is not None for curve in self.curves):
-            parts.append("Bands are mean ± one standard deviation.")
-        longest = max(self.curves, key=lambda curve: curve.x.size)
-        if self.shown(longest).size < longest.x.size:
-            parts.append(
-                f"Drawn at {self.shown(longest).size:,} of {longest.x.size:,} points; nothing is "
-                "smoothed. Statistics use all."
-            )
-        if self.log and any((c.y - _spread(c) < self.y_range[0]).any() for c in self.curves):
-            parts.append("What is below the axis, or below 0, is drawn at its lower edge.")
-        if any(curve.marks for curve in self.curves):
-            parts.append("× marks where a run diverged.")
-        return parts
-
-    @property
     def y_range(self) -> tuple[float, float]:
         """The vertical axis if it is logarithmic: from and to 1, 2 or 5 × 10^i."""
         values = np.concatenate([curve.y for curve in self.curves])
@@ -121,7 +90,7 @@ class CurvesFigure(Figure):
 
     def numbers(self) -> list[Row]:
         """A row for each point of a curve, and of each run beneath it."""
-        has_spread = not self.has_runs and any(c.spread is not None for c in self.curves)
+        has_spread = any(curve.spread is not None for curve in self.curves)
         rows = []
         for panel in self.panels:
             for curve in panel.curves:
@@ -135,31 +104,95 @@ class CurvesFigure(Figure):
                         rows.append(row)
         return rows
 
-    def spec(self, *, interactive: bool) -> dict[str, Any]:
-        """The Vega-Lite specification: for the page (fluid width, hover), or for print (title)."""
-        alt = library()
-        layers = _layers(self, interactive=interactive)
-        alone = len(self.panels) == 1
-        if alone:
-            chart = alt.layer(*layers, data=alt.NamedData("all"))
+    def chart(self) -> Row:
+        """Layers, for all panels alike."""
+        width, height = SIZES[self.columns]
+        drawn: Row = {"layer": self._layers(), "encoding": self._encoding()}
+        drawn |= {"width": width, "height": height}
+        rows = [row for panel in self.panels for row in _rows(self, panel)]
+        data = {"data": {"name": "all"}, "datasets": {"all": rows}}
+        titles = {"c": "curve", "x": self.x_title, "t": self.y_title}
+        if len(self.panels) == 1:
+            return {**data, **drawn, **_hover(titles)}
+        header = {"title": None, "labelAnchor": "start", "labelFontSize": 13, "labelPadding": 2}
+        order = [panel.title for panel in self.panels]
+        return {
+            **data,
+            "facet": channel("p", "nominal", sort=order, header=header),
+            "columns": self.columns,
+            "bounds": "flush",
+            "spacing": {"row": 60, "column": 50},
+            "resolve": {"scale": {"y": "independent"}, "axis": {"x": "independent"}},
+            "spec": drawn,
+            **_hover({"p": "panel", **titles}),
+        }
+
+    def _encoding(self) -> Row:
+        """What all layers share."""
+        small = len(self.panels) > 1
+        known = [curve.x for curve in self.curves if curve.x.size]
+        low, high = float(min(x[0] for x in known)), float(max(x[-1] for x in known))
+        x: Row = {"nice": False, "domain": [low, high]}
+        y: Row
+        if self.log:
+            x |= {"type": "log", "clamp": True}
+            y = {**x, "domain": list(self.y_range)}
+            axes: list[Row] = [{"format": ",~g", "labelOverlap": "greedy"} for _ in "xy"]
         else:
-            width, height = SIZES[self.columns]
-            order = [panel.title for panel in self.panels]
-            header = alt.Header(title=None, labelAnchor="start", labelFontSize=13, labelPadding=2)
-            chart = alt.layer(*layers).properties(width=width, height=height)
-            chart = chart.facet(
-                facet=alt.Facet("p:N", sort=order, header=header),
-                columns=self.columns,
-                data=alt.NamedData("all"),
-                bounds="flush",
-                spacing={"row": 60, "column": 50},
-            )
-            chart = chart.resolve_scale(y="independent").resolve_axis(x="independent")
-        labels = [style.label for style in self.styles]
-        spec = finished(chart, self, labels, interactive=interactive, sized=alone)
-        # Put in here, as Altair would check them row by row: slow.
-        spec["datasets"] = {"all": [row for panel in self.panels for row in _rows(self, panel)]}
-        return spec
+            x["domain"] = [low, high if high > low else low + 1]
+            y = {"zero": False}
+            axes = [{"tickCount": n, "labelExpr": SHORT} for n in ((4, 4) if small else (8, 6))]
+        sizes = {"labelFontSize": 10, "titleFontSize": 11} if self.columns > 2 else {}
+        titles = (self.x_title, None if small else self.y_title)
+        axes = [{"title": title, **axis, **sizes} for title, axis in zip(titles, axes)]
+        colours = [style.colour for style in self.styles]
+        return {
+            "x": channel("x", scale=x, axis=axes[0]),
+            "y": channel("y", scale=y, axis=axes[1]),
+            "color": self._told_apart(colours),
+        }
+
+    def _told_apart(self, looks: list[Any]) -> Row:
+        """The channel that gives each curve its look."""
+        labels = self.labels
+        legend = {"title": None, "values": labels, "symbolOpacity": 1}
+        return channel("c", "nominal", scale={"domain": labels, "range": looks}, legend=legend)
+
+    def _layers(self) -> list[Row]:
+        """Runs or bands, means, and marks."""
+        small = len(self.panels) > 1
+        if any(curve.runs is not None for curve in self.curves):
+            mark = {"type": "line", "strokeWidth": 0.8, "opacity": 0.45}
+            layers = [_layer("run", mark, detail=channel("r", "nominal"))]
+        else:
+            mark = {"type": "area", "opacity": 0.18, "strokeWidth": 0}
+            low = channel("l", title=None if small else self.y_title)
+            layers = [_layer("line", mark, y=low, y2={"field": "h"})]
+        dashes = self._told_apart([list(style.dash) or [1, 0] for style in self.styles])
+        mark = {"type": "line", "strokeWidth": 1.6 if small else 2}
+        layers.append(_layer("line", mark, strokeDash=dashes))
+        if any(curve.marks for curve in self.curves):
+            mark = {"type": "point", "shape": "cross", "angle": 45, "filled": True}
+            mark |= {"opacity": 1, "strokeWidth": 0}
+            layers.append(_layer("mark", mark, size=channel("s", scale=None, legend=None)))
+        return layers
+
+
+def _layer(kind: str, mark: Row, **encoding: Row) -> Row:
+    """The rows of a kind, by a mark."""
+    return {
+        "transform": [{"filter": f"datum.k === '{kind}'"}],
+        "mark": mark,
+        "encoding": encoding,
+    }
+
+
+def _hover(titles: dict[str, str]) -> Row:
+    """Points on the lines that are not seen, with their values written out."""
+    mark = {"type": "point", "filled": True, "size": 120, "opacity": 0}
+    return {
+        "usermeta": {"hover": {**_layer("line", mark), "encoding": {"tooltip": tooltip(titles)}}}
+    }
 
 
 def thinned(x: Array, points: int = POINTS, *, log: bool = True) -> NDArray[np.intp]:
@@ -188,13 +221,14 @@ def _rounded(value: float) -> float:
 def _rows(figure: CurvesFigure, panel: Panel) -> list[Row]:
     """A panel's rows: what has no place on a log axis is at its edge, or left out."""
     low, high = figure.y_range if figure.log else (-math.inf, math.inf)
+    points = POINTS if len(figure.panels) <= 2 else SMALL_POINTS
     rows: list[Row] = []
     # Curves without a spread are drawn first: they are the background.
     for curve in sorted(panel.curves, key=lambda curve: curve.spread is not None):
         label = curve.style.label
-        runs = curve.runs if figure.has_runs and curve.runs is not None else ()
+        runs = () if curve.runs is None else curve.runs
         for r, values in enumerate((curve.y, *runs)):
-            for i in figure.shown(curve):
+            for i in thinned(curve.x, points, log=figure.log):
                 if not math.isfinite(values[i]):
                     continue
                 y = _rounded(max(values[i], low))
@@ -202,79 +236,16 @@ def _rows(figure: CurvesFigure, panel: Panel) -> list[Row]:
                 if r:
                     rows.append({"k": "run", "r": f"{label} {r - 1}", **row})
                     continue
-                text, spread = short(values[i]), _spread(curve)[i]
+                row |= {"k": "line", "t": short(values[i])}
                 if curve.spread is not None:
-                    text += f" ± {short(spread)}"
-                if curve.spread is not None and not figure.has_runs:
+                    spread = curve.spread[i]
+                    row["t"] += f" ± {short(spread)}"
                     row["l"] = _rounded(max(values[i] - spread, low))
                     row["h"] = _rounded(min(max(values[i] + spread, low), high))
-                rows.append({"k": "line", "t": text, **row})
+                rows.append(row)
         known, last = np.flatnonzero(np.isfinite(curve.y)).tolist(), curve.y.size - 1
         diverged = sorted({min(mark, last) for mark in curve.marks} & set(known))
         for i in diverged or known[:1]:  # of no size where there is none: an axis needs a value
             row = {"k": "mark", "p": panel.title, "c": label, "s": 90 if diverged else 0}
             rows.append({**row, "x": _rounded(curve.x[i]), "y": _rounded(max(curve.y[i], low))})
     return rows
-
-
-def _encodings(figure: CurvesFigure) -> dict[str, Any]:
-    """The encodings that all layers share."""
-    alt = library()
-    small = len(figure.panels) > 1
-    known = [curve.x for curve in figure.curves if curve.x.size]
-    low, high = float(min(x[0] for x in known)), float(max(x[-1] for x in known))
-    sizes = {"labelFontSize": 10, "titleFontSize": 11} if figure.columns > 2 else {}
-    titles = (figure.x_title, None if small else figure.y_title)
-    if figure.log:
-        ranges = ((low, high), figure.y_range)
-        scales = [alt.Scale(type="log", domain=[*r], nice=False, clamp=True) for r in ranges]
-        axes = [alt.Axis(title=t, format=",~g", labelOverlap="greedy", **sizes) for t in titles]
-    else:
-        domain = [low, high if high > low else low + 1]
-        scales = [alt.Scale(domain=domain, nice=False), alt.Scale(zero=False)]
-        counts = (4, 4) if small else (8, 6)
-        axes = [
-            alt.Axis(title=title, tickCount=count, labelExpr=SHORT, **sizes)
-            for title, count in zip(titles, counts)
-        ]
-    labels = [style.label for style in figure.styles]
-    legend = alt.Legend(title=None, values=labels, symbolOpacity=1)
-    colours = alt.Scale(domain=labels, range=[style.colour for style in figure.styles])
-    dashes = [list(style.dash) or [1, 0] for style in figure.styles]
-    return {
-        "x": alt.X("x:Q", scale=scales[0], axis=axes[0]),
-        "y": alt.Y("y:Q", scale=scales[1], axis=axes[1]),
-        "color": alt.Color("c:N", scale=colours, legend=legend),
-        "strokeDash": alt.StrokeDash(
-            "c:N", scale=alt.Scale(domain=labels, range=dashes), legend=legend
-        ),
-    }
-
-
-def _layers(figure: CurvesFigure, *, interactive: bool) -> list[Any]:
-    """Runs or bands, means, marks; and points that are not seen, with their values written out."""
-    alt, encodings = library(), _encodings(figure)
-    small = len(figure.panels) > 1
-    solid = {name: encodings[name] for name in ("x", "y", "color")}
-
-    def rows(kind: str) -> Any:
-        return alt.Chart().transform_filter(f"datum.k === '{kind}'")
-
-    if figure.has_runs:
-        thin = rows("run").mark_line(strokeWidth=0.8, opacity=0.45)
-        layers = [thin.encode(**solid, detail="r:N")]
-    else:
-        ends = {"y": alt.Y("l:Q", title=None if small else figure.y_title), "y2": alt.Y2("h:Q")}
-        band = rows("line").mark_area(opacity=0.18, strokeWidth=0)
-        layers = [band.encode(**{**solid, **ends})]
-    layers.append(rows("line").mark_line(strokeWidth=1.6 if small else 2).encode(**encodings))
-    if any(curve.marks for curve in figure.curves):
-        cross = {"shape": "cross", "angle": 45, "filled": True, "opacity": 1, "strokeWidth": 0}
-        size = alt.Size("s:Q", scale=None, legend=None)
-        layers.append(rows("mark").mark_point(**cross).encode(**solid, size=size))
-    if interactive:
-        columns = {"p:N": "panel", "c:N": "curve", "x:Q": figure.x_title, "t:N": figure.y_title}
-        tooltip = [alt.Tooltip(column, title=title) for column, title in columns.items()]
-        points = rows("line").mark_point(filled=True, size=120, opacity=0)
-        layers.append(points.encode(**solid, tooltip=tooltip if small else tooltip[1:]))
-    return layers

@@ -1,15 +1,16 @@
 """Estimates with their intervals: improvements game by game, or statistics over games."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from momentum_rl.report.figure import WIDTH, Figure, Row, finished, library
+from momentum_rl.report.figure import WIDTH, Figure, Row, channel, tooltip
 from momentum_rl.report.statistics import Estimate
 from momentum_rl.report.style import INK, MUTED, Style, percent
 
-PANEL_WIDTH, LINE, CLOSE_LINE = 230, 34, 14
-"""Of one panel of several; of a row of its own, and of one of several under a name; in points."""
+LINE, CLOSE_LINE = 34, 14
+"""The height of a row of its own, and of one of several under a name; in points."""
 LARGEST_LINEAR = 6.0
 """Shares beyond 600 % would flatten all others: the axis is then logarithmic on both sides of zero,
 linear within ±100 %."""
@@ -20,7 +21,7 @@ SHARE = "(datum.value < 0 ? '−' : '') + format(abs(100 * datum.value), ',.0f')
 
 @dataclass(frozen=True)
 class Entry:
-    """A share of an algorithm, in a row of a panel."""
+    """A share of an algorithm, in a row."""
 
     row: str
     """A game, say, or the algorithm itself."""
@@ -31,29 +32,13 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Statistic:
-    """A panel: shares, and the value that means no difference."""
-
-    title: str
-    none: float
-    entries: tuple[Entry, ...]
-    """At least one; the same rows in every panel."""
-
-
-@dataclass(frozen=True)
 class IntervalsFigure(Figure):
-    """Points with intervals, panel by panel; rows in order, algorithms by colour."""
+    """Points with intervals; rows in order, algorithms by colour."""
 
-    panels: tuple[Statistic, ...]
+    entries: tuple[Entry, ...]
+    """At least one."""
     value: str = "value"
     """What the shares are called where they are written down."""
-    by: tuple[str, ...] = ("statistic", "algorithm")
-    """How a row's place is written down: some of statistic, game, algorithm."""
-
-    @property
-    def entries(self) -> list[Entry]:
-        """Of all panels."""
-        return [entry for panel in self.panels for entry in panel.entries]
 
     @property
     def rows(self) -> list[str]:
@@ -65,116 +50,90 @@ class IntervalsFigure(Figure):
         """In the order of the legend."""
         return list({entry.style.label: entry.style for entry in self.entries}.values())
 
-    def range(self, panel: Statistic) -> tuple[float, float]:
+    @property
+    def domain(self) -> tuple[float, float]:
         """The axis: every share, and intervals as far as they are not many times longer."""
-        estimates = [entry.estimate for entry in panel.entries]
+        estimates = [entry.estimate for entry in self.entries]
         finite = [e.value for e in estimates if math.isfinite(e.value)] or [0.0]
         reach = max(0.2, 2.5 * max(map(abs, finite)))
         ends = [end for e in estimates for end in (e.low, e.high)]
         near = [end for end in ends if end is not None and abs(end) <= reach]
-        low, high = min(panel.none, *finite, *near), max(panel.none, *finite, *near)
+        low, high = min(0.0, *finite, *near), max(0.0, *finite, *near)
         margin = 0.04 * (high - low or 1)
         return low - margin, high + margin
 
-    def remarks(self) -> list[str]:
-        """Intervals, the axis, and marks."""
-        parts = ["Lines are 95 % bootstrap intervals over runs; the grey line is no difference."]
-        for panel in self.panels:
-            low, high = self.range(panel)
-            ends = [end for e in panel.entries for end in (e.estimate.low, e.estimate.high)]
-            if any(end is not None and not low <= end <= high for end in ends):
-                parts.append("Intervals that leave the axis are cut off.")
-            if max(-low, high) > LARGEST_LINEAR:
-                parts.append("The axis is logarithmic beyond ±100 %.")
-        if any(entry.diverged for entry in self.entries):
-            parts.append("× marks where runs diverged.")
-        return list(dict.fromkeys(parts))
-
     def numbers(self) -> list[Row]:
         """A row for each point, by algorithm."""
-        rows = []
-        for panel in self.panels:
-            for style in self.styles:
-                for e in panel.entries:
-                    if e.style.label == style.label:
-                        names = {"statistic": panel.title, "game": e.row, "algorithm": style.label}
-                        row: Row = {name: names[name] for name in self.by}
-                        row |= {self.value: e.estimate.value, "low": e.estimate.low}
-                        rows.append({**row, "high": e.estimate.high})
-        return rows
-
-    def spec(self, *, interactive: bool) -> dict[str, Any]:
-        """The Vega-Lite specification: for the page (fluid width, hover), or for print (title)."""
-        alt = library()
-        alone = len(self.panels) == 1
-        grouped = len(self.styles) > 1 and self.rows != [style.label for style in self.styles]
-        height = CLOSE_LINE * len(self.styles) + 8 if grouped else LINE
-        parts = [self._panel(panel, grouped, height * len(self.rows)) for panel in self.panels]
-        if alone:
-            chart = parts[0].properties(width="container" if interactive else WIDTH)
-        else:
-            titles = [alt.TitleParams(panel.title, fontSize=13) for panel in self.panels]
-            sized = [p.properties(width=PANEL_WIDTH, title=t) for p, t in zip(parts, titles)]
-            chart = alt.hconcat(*sized).resolve_scale(x="independent")
-        labels = [style.label for style in self.styles]
-        spec = finished(chart, self, labels, interactive=interactive, sized=False)
-        spec["datasets"] = {f"panel{i}": self._data(panel) for i, panel in enumerate(self.panels)}
-        return spec
-
-    def _panel(self, panel: Statistic, grouped: bool, height: int) -> Any:
-        alt = library()
-        low, high = self.range(panel)
-        names = [style.label for style in self.styles]
-        if max(-low, high) <= LARGEST_LINEAR:
-            scale = alt.Scale(domain=[low, high], nice=False)
-            axis: dict[str, Any] = {"tickCount": 6}
-        else:
-            scale = alt.Scale(type="symlog", constant=1, domain=[low, high], nice=False)
-            axis = {"values": [tick for tick in TICKS if low <= tick <= high]}
-        title = self.value if len(self.panels) == 1 else None
-        plain = alt.Axis(title=None, domain=False, ticks=False, labelLimit=220, grid=grouped)
-        place: dict[str, Any] = {"y": alt.Y("r:N", sort=self.rows, axis=plain)}
-        place["y"].scale = alt.Scale(domain=self.rows)
-        if grouped:
-            place["yOffset"] = alt.YOffset("c:N", sort=names)
-        colours = alt.Scale(domain=names, range=[style.colour for style in self.styles])
-        legend = alt.Legend(title=None, symbolType="circle", symbolSize=100) if grouped else None
-        colour = alt.Color("c:N", scale=colours, legend=legend)
-        x = alt.X("v:Q", scale=scale, axis=alt.Axis(title=title, labelExpr=SHARE, **axis))
-        tooltip = [("r:N", "row"), ("c:N", "algorithm"), ("t:N", self.value)]
-        base = alt.Chart(alt.NamedData(f"panel{self.panels.index(panel)}"))
-        none = base.mark_rule(color=MUTED, strokeWidth=1).encode(x=alt.XDatum(panel.none))
-        spread = base.mark_rule(strokeWidth=2.4)
-        spread = spread.encode(x=alt.X("l:Q", title=title), x2="h:Q", color=colour, **place)
-        point = base.mark_point(filled=True, size=80, opacity=1).encode(x=x, color=colour, **place)
-        point = point.encode(tooltip=[alt.Tooltip(name, title=text) for name, text in tooltip])
-        cross = base.transform_filter("datum.x").mark_point(
-            shape="cross", angle=45, filled=True, size=70, color=INK, opacity=1, strokeWidth=0
-        )
-        return alt.layer(none, spread, point, cross.encode(x=x, **place)).properties(height=height)
-
-    def _data(self, panel: Statistic) -> list[Row]:
-        low, high = self.range(panel)
-        rows = []
-        for entry in panel.entries:
-            e = entry.estimate
-            row: Row = {"r": entry.row, "c": entry.style.label, "t": bracketed(e)}
-            ends = {"v": e.value, "l": e.low, "h": e.high}
-            row |= {
-                name: round(min(max(e.value if x is None else x, low), high), 5)
-                for name, x in ends.items()
+        by_label = sorted(self.entries, key=lambda entry: self.labels.index(entry.style.label))
+        return [
+            {
+                **({} if self.rows == self.labels else {"game": e.row}),
+                "algorithm": e.style.label,
+                self.value: e.estimate.value,
+                "low": e.estimate.low,
+                "high": e.estimate.high,
             }
-            rows.append({**row, "x": entry.diverged})
-        return rows
+            for e in by_label
+        ]
+
+    def chart(self) -> Row:
+        """Lines, points and marks, beside a line that means no difference."""
+        labels, rows, (low, high) = self.labels, self.rows, self.domain
+        grouped = len(labels) > 1 and rows != labels
+        scale: Row = {"domain": [low, high], "nice": False}
+        axis: Row = {"title": self.value, "labelExpr": SHARE}
+        if max(-low, high) <= LARGEST_LINEAR:
+            axis["tickCount"] = 6
+        else:
+            scale |= {"type": "symlog", "constant": 1}
+            axis["values"] = [tick for tick in TICKS if low <= tick <= high]
+        plain = {"title": None, "domain": False, "ticks": False, "labelLimit": 220, "grid": grouped}
+        place = {"y": channel("r", "nominal", sort=rows, axis=plain, scale={"domain": rows})}
+        if grouped:
+            place["yOffset"] = channel("c", "nominal", sort=labels)
+        colours = {"domain": labels, "range": [style.colour for style in self.styles]}
+        legend = {"title": None, "symbolType": "circle", "symbolSize": 100} if grouped else None
+        colour = channel("c", "nominal", scale=colours, legend=legend)
+        x = channel("v", scale=scale, axis=axis)
+        ends = {"x": channel("l", title=self.value), "x2": {"field": "h"}}
+        told = tooltip({"r": "row", "c": "algorithm", "t": self.value})
+        point = {"type": "point", "filled": True, "opacity": 1}
+        cross = {"shape": "cross", "angle": 45, "size": 70, "color": INK, "strokeWidth": 0}
+        layers = [
+            _layer({"type": "rule", "color": MUTED, "strokeWidth": 1}, x={"datum": 0.0}),
+            _layer({"type": "rule", "strokeWidth": 2.4}, **ends, color=colour, **place),
+            _layer({**point, "size": 80}, x=x, color=colour, tooltip=told, **place),
+            {**_layer({**point, **cross}, x=x, **place), "transform": [{"filter": "datum.x"}]},
+        ]
+        height = CLOSE_LINE * len(labels) + 8 if grouped else LINE
+        return {
+            "data": {"name": "all"},
+            "datasets": {"all": [self._row(entry) for entry in self.entries]},
+            "layer": layers,
+            "width": WIDTH,
+            "height": height * len(rows),
+        }
+
+    def _row(self, entry: Entry) -> Row:
+        """An entry; what leaves the axis ends at its edge."""
+        (low, high), e = self.domain, entry.estimate
+        row: Row = {"r": entry.row, "c": entry.style.label, "t": bracketed(e)}
+        for name, end in {"v": e.value, "l": e.low, "h": e.high}.items():
+            row[name] = round(min(max(e.value if end is None else end, low), high), 5)
+        return {**row, "x": entry.diverged}
 
 
-def bracketed(estimate: Estimate) -> str:
-    """A share, with its interval if it has one.
+def _layer(mark: Row, **encoding: Any) -> Row:
+    return {"mark": mark, "encoding": encoding}
+
+
+def bracketed(estimate: Estimate, written: Callable[[float], str] = percent) -> str:
+    """A share, or what is written otherwise, with its interval if it has one.
 
     >>> bracketed(Estimate(0.5)), bracketed(Estimate(0.5, 0.25, 0.75))
     ('+50 %', '+50 % [+25 %, +75 %]')
     """
-    value = percent(estimate.value)
+    value = written(estimate.value)
     if estimate.low is None or estimate.high is None:
         return value
-    return f"{value} [{percent(estimate.low)}, {percent(estimate.high)}]"
+    return f"{value} [{written(estimate.low)}, {written(estimate.high)}]"

@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -24,31 +23,13 @@ from momentum_rl.plumbing.files import (
     write_aside,
     writing,
 )
-from momentum_rl.report.figure import (
-    FORMATS,
-    Figure,
-    Picture,
-    asset,
-    check_formats,
-    page_libraries,
-)
+from momentum_rl.report.figure import FORMATS, Figure, asset, check_formats, converter
 from momentum_rl.version import __version__
 
 FIGURES = "figures"
 """The directory next to the page that gets the figures' files."""
 MOST_PROBLEMS = 20
 """Problems of a chapter that the page names."""
-
-
-@dataclass(frozen=True)
-class Remark:
-    """Something said of data: parts by name, and a judgement if there is one."""
-
-    parts: Mapping[str, str]
-    kind: str = ""
-    """yes, no or open if it is a judgement: the CSS class."""
-    word: str = ""
-    """The judgement."""
 
 
 @dataclass(frozen=True)
@@ -63,19 +44,6 @@ class Table:
 
 
 @dataclass(frozen=True)
-class Plate:
-    """A figure with what is said of it."""
-
-    figure: Figure
-    remarks: tuple[Remark, ...] = ()
-
-    @cached_property
-    def picture(self) -> Picture:
-        """The figure, drawn."""
-        return Picture(self.figure)
-
-
-@dataclass(frozen=True)
 class Chapter:
     """A part of the page: what is shown of some data."""
 
@@ -84,17 +52,16 @@ class Chapter:
     title: str
     intro: str
     """What it is about, in a sentence or two."""
-    plates: tuple[Plate, ...] = ()
-    remarks: tuple[Remark, ...] = ()
-    """Said of the data as a whole: before the figures."""
-    notes: tuple[str, ...] = ()
-    """What a reader must know: before these."""
-    tables: tuple[Table, ...] = ()
-    """After the figures."""
+    parts: tuple[Figure | Table, ...] = ()
     files: tuple[Path, ...] = ()
     """The data, to which the page links."""
     problems: tuple[str, ...] = ()
     """What is wrong with the data, if anything: each begins with the file."""
+
+    @property
+    def figures(self) -> list[Figure]:
+        """Those among the parts."""
+        return [part for part in self.parts if isinstance(part, Figure)]
 
 
 def page_to_write(directory: Path, out: Path | None, formats: Sequence[str]) -> Path:
@@ -120,8 +87,8 @@ def write_page(
     with writing(file):
         file.parent.mkdir(parents=True, exist_ok=True)
         for chapter in chapters:
-            for plate in chapter.plates:
-                plate.picture.save(file.parent / FIGURES, formats)
+            for figure in chapter.figures:
+                figure.save(file.parent / FIGURES, formats)
         write_aside(file, page)
 
 
@@ -135,46 +102,38 @@ def render(
     """The page's HTML; links are relative to a folder."""
     try:
         from jinja2 import Environment, StrictUndefined
-        from markupsafe import Markup, escape
+        from markupsafe import Markup
     except ImportError as error:
         raise MissingExtra("report", "report") from error
-
-    def prose(text: str) -> Markup:
-        """Text with indices (q_π, β_k, P_{j+l:j}) set as such."""
-        html = re.sub(
-            r"\b([qβπεhFP])_(?:\{([jkl+:−0-9]+)\}|([jkπ])\b)", _lowered, str(escape(text))
-        )
-        return Markup(html)
 
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     filters: dict[str, Callable[[Any], str]] = {
-        "prose": prose,
         "cell": lambda value: _cell(value, Markup),
         "address": lambda path: quote(Path(os.path.relpath(path, folder)).as_posix()),
-        "drawing": lambda picture: Markup(_themed(picture.svg)),
-        "specification": lambda picture: Markup(_specification(picture.spec)),
+        "drawing": lambda figure: Markup(_themed(figure.svg)),
+        "specification": lambda figure: Markup(_specification(figure.spec)),
     }
     environment.filters.update(filters)
-    libraries = page_libraries().replace("</script", "<\\/script").replace("<!--", "<\\!--")
     return environment.from_string(asset("page.html")).render(
         chapters=chapters,
         title=title,
         lead=lead,
         formats=formats,
         figures=FIGURES,
-        marks={"yes": "✓", "no": "✗", "open": "?", "limited": "(✓)"},
         most_problems=MOST_PROBLEMS,
         version=__version__,
         style=Markup(asset("page.css")),
-        libraries=Markup(libraries),
+        libraries=Markup(page_libraries()),
         script=Markup(asset("page.js")),
     )
 
 
-def _lowered(match: re.Match[str]) -> str:
-    return f"{match[1]}<sub>{match[2] or match[3]}</sub>"
+def page_libraries() -> str:
+    """Vega, Vega-Lite and Vega-Embed as one script without any address to load from."""
+    text = str(converter().javascript_bundle())
+    return text.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 def _themed(text: str) -> str:
@@ -185,14 +144,14 @@ def _themed(text: str) -> str:
 
 
 def _specification(spec: dict[str, Any]) -> str:
-    """The interactive specification as JSON, safe in a script."""
+    """The specification as JSON, safe in a script."""
     text = _themed(json.dumps(spec, separators=(",", ":"), sort_keys=True))
     return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _cell(value: object, markup: Callable[[str], Any]) -> Any:
     """A table's value: where a line must be broken, it is before an interval and not within."""
-    number, bracket, interval = str(value).partition(" [")
-    if not bracket:
+    match = re.fullmatch(r"(.{1,20}) (\[[^]]+\])", str(value))
+    if match is None:
         return value
-    return markup("<span>{}</span> <span>[{}</span>").format(number, interval)
+    return markup("<span>{}</span> <span>{}</span>").format(*match.groups())

@@ -7,8 +7,7 @@ The rules that everything else relies on:
 - A diverged run counts. From the iteration that it did not complete on, it has the lowest score
   that any run of these results reached on that game.
 - An unfinished run is shown up to where it is, and is not compared.
-- An algorithm is compared with the DQN whose settings are otherwise the same. A second DQN (of
-  another preset, say) is compared with the first if its runs are as long.
+- An algorithm is compared with the DQN whose settings are otherwise the same.
 
     #   iteration:   1     2     3     4     5
     #   finished:   10     -    30    40    50   →  10  10  30  40  50
@@ -246,34 +245,34 @@ def pretty(label: str, algorithm: str) -> str:
 
 def _scores(cells: Mapping[tuple[str, str], Sequence[Run]], score: Score) -> dict[Any, GameScores]:
     """The scores of a kind; runs without any, or at other steps than most, have no place."""
-    by_game: dict[str, list[Array]] = {}
-    for (game, _), runs in cells.items():
-        by_game.setdefault(game, [])
-        by_game[game] += [curve.scores for run in runs if (curve := run.curve(score)) is not None]
+    curves = {
+        key: [(run, curve) for run in runs if (curve := run.curve(score)) is not None]
+        for key, runs in cells.items()
+    }
+    lowest: dict[str, float] = {}
+    for (game, _), pairs in curves.items():
+        for _, curve in pairs:
+            least = float(np.min(curve.scores[~np.isnan(curve.scores)], initial=np.inf))
+            lowest[game] = min(least, lowest.get(game, np.inf))
     scores = {}
-    for (game, label), runs in cells.items():
-        known = np.concatenate([*by_game[game], np.empty(0)])
-        lowest = float(np.min(known[~np.isnan(known)], initial=np.inf))
-        with_any = [run for run in runs if run.curve(score) is not None]
-        if with_any:
-            scores[game, label] = _cell(with_any, score, lowest)
+    for (game, label), pairs in curves.items():
+        if not pairs:
+            continue
+        grids = Counter(tuple(curve.steps.tolist()) for _, curve in pairs)
+        steps = np.array(grids.most_common(1)[0][0])
+        same = [(run, curve) for run, curve in pairs if np.array_equal(curve.steps, steps)]
+        points = np.stack([counted(curve, lowest[game]) for _, curve in same])
+        ended = np.array([run.state != "unfinished" for run, _ in same])
+        diverged = (curve.diverged_in for _, curve in same)
+        evaluations = (run.evaluation for run, _ in pairs)
+        scores[game, label] = GameScores(
+            steps,
+            points,
+            ended & ~np.isnan(points).any(1),
+            tuple(point for point in diverged if point is not None),
+            tuple(mean for mean in evaluations if mean is not None),
+        )
     return scores
-
-
-def _cell(runs: Sequence[Run], score: Score, lowest: float) -> GameScores:
-    pairs = [(run, curve) for run in runs if (curve := run.curve(score)) is not None]
-    grids = Counter(tuple(curve.steps.tolist()) for _, curve in pairs)
-    steps = np.array(grids.most_common(1)[0][0])
-    pairs = [(run, curve) for run, curve in pairs if np.array_equal(curve.steps, steps)]
-    scores = np.stack([counted(curve, lowest) for _, curve in pairs])
-    ended = np.array([run.state != "unfinished" for run, _ in pairs]) & ~np.isnan(scores).any(1)
-    return GameScores(
-        steps,
-        scores,
-        ended,
-        tuple(curve.diverged_in for _, curve in pairs if curve.diverged_in is not None),
-        tuple(run.evaluation for run in runs if run.evaluation is not None),
-    )
 
 
 def counted(curve: Curve, lowest: float) -> Array:
@@ -315,17 +314,11 @@ def alike(one: Config, other: Config) -> bool:
 def _baselines(configs: Mapping[tuple[str, str], Config]) -> dict[tuple[str, str], str]:
     baselines: dict[tuple[str, str], str] = {}
     for (game, label), config in configs.items():
-        others = {
-            name: other
+        matching = [
+            name
             for (place, name), other in configs.items()
-            if place == game and other.algorithm == BASELINE
-        }
-        if config.algorithm == BASELINE:  # the first one, of others
-            length = config.steps, config.iteration_steps
-            others = {n: o for n, o in [*others.items()][:1] if n != label}
-            matching = [n for n, o in others.items() if (o.steps, o.iteration_steps) == length]
-        else:
-            matching = [name for name, other in others.items() if alike(config, other)]
-        if matching:
+            if place == game and other.algorithm == BASELINE and alike(config, other)
+        ]
+        if matching and config.algorithm != BASELINE:
             baselines[game, label] = matching[0]
     return baselines

@@ -9,7 +9,7 @@ The area under the mean of some runs is the mean of the areas of the runs, so on
 all that comparisons take: "runs" below is a vector of areas, one per run, of one game.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -103,14 +103,14 @@ def resampled(runs: Array, count: int, generator: np.random.Generator) -> Array:
     return runs[generator.integers(runs.size, size=(count, runs.size))]
 
 
-def mean_of_runs(values: Array, *, resamples: int = RESAMPLES, seed: int = 0) -> Estimate:
+def mean_of_runs(values: Array) -> Estimate:
     """The mean over runs with its bootstrap interval, which a single run does not have.
 
     >>> mean_of_runs(np.array([2.0, 4.0])), mean_of_runs(np.array([5.0]))
     (Estimate(value=3.0, low=2.0, high=4.0), Estimate(value=5.0, low=None, high=None))
     """
-    drawn = resampled(values, resamples, np.random.default_rng(seed)).mean(-1)
-    return _estimate(float(values.mean()), drawn if values.size >= 2 else None)
+    drawn = resampled(values, RESAMPLES, np.random.default_rng(0)).mean(-1)
+    return _estimate(values.mean(keepdims=True), drawn if values.size >= 2 else None)
 
 
 def compare(
@@ -141,55 +141,46 @@ def compare(
     def drawn(of: Mapping[str, Array]) -> list[Array]:
         return [resampled(of[game], resamples, generator) for game in games]
 
-    data = _Runs(
+    values, by_game = _statistics(
         [algorithm[game][None] for game in games], [baseline[game][None] for game in games]
     )
-    draws = _Runs(drawn(algorithm), drawn(baseline))
+    draws, by_game_drawn = _statistics(drawn(algorithm), drawn(baseline))
     enough = [min(algorithm[game].size, baseline[game].size) >= 2 for game in games]
-
-    def over_games(statistic: Callable[["_Runs"], Array]) -> Estimate:
-        return _estimate(float(statistic(data)[0]), statistic(draws) if all(enough) else None)
-
-    per_game, per_game_drawn = data.improvements(), draws.improvements()
     return Comparison(
-        games={
-            game: _estimate(float(per_game[0, i]), per_game_drawn[:, i] if enough[i] else None)
+        {
+            game: _estimate(by_game[:, i], by_game_drawn[:, i] if enough[i] else None)
             for i, game in enumerate(games)
         },
-        mean=over_games(lambda runs: runs.improvements().mean(-1)),
-        median=over_games(lambda runs: np.median(runs.improvements(), -1)),
-        improved=over_games(lambda runs: (runs.improvements() > 0).sum(-1, dtype=np.float64)),
-        iqm=over_games(_Runs.iqm),
-        probability=over_games(_Runs.probability),
+        **{
+            name: _estimate(value, draws[name] if all(enough) else None)
+            for name, value in values.items()
+        },
         undefined=undefined,
     )
 
 
-@dataclass(frozen=True)
-class _Runs:
-    """Some draws of the runs of every game: in each list, [draws, runs] per game."""
-
-    algorithm: Sequence[Array]
-    baseline: Sequence[Array]
-
-    def improvements(self) -> Array:
-        """[draws, games]."""
-        pairs = zip(self.algorithm, self.baseline)
-        return np.stack([improvement(a.mean(-1), b.mean(-1)) for a, b in pairs], -1)
-
-    def iqm(self) -> Array:
-        """[draws]."""
-        pairs = zip(self.algorithm, self.baseline)
-        each = [improvement(a, b.mean(-1, keepdims=True)) for a, b in pairs]
-        return interquartile_mean(np.concatenate(each, -1))
-
-    def probability(self) -> Array:
-        """[draws]."""
-        pairs = zip(self.algorithm, self.baseline)
-        return np.mean([probability_of_improvement(a, b) for a, b in pairs], 0)
+def _statistics(
+    algorithm: Sequence[Array], baseline: Sequence[Array]
+) -> tuple[dict[str, Array], Array]:
+    """Of some draws of the runs of every game, [draws, runs] each: ``Comparison``'s, [draws] each,
+    and the improvements, [draws, games].
+    """
+    pairs = list(zip(algorithm, baseline))
+    games = np.stack([improvement(a.mean(-1), b.mean(-1)) for a, b in pairs], -1)
+    of_runs = [improvement(a, b.mean(-1, keepdims=True)) for a, b in pairs]
+    statistics = {
+        "mean": games.mean(-1),
+        "median": np.median(games, -1),
+        "improved": (games > 0).sum(-1, dtype=np.float64),
+        "iqm": interquartile_mean(np.concatenate(of_runs, -1)),
+        "probability": np.mean([probability_of_improvement(a, b) for a, b in pairs], 0),
+    }
+    return statistics, games
 
 
-def _estimate(value: float, drawn: Array | None) -> Estimate:
+def _estimate(computed: Array, drawn: Array | None) -> Estimate:
+    """Of the data themselves, [1], and of what was drawn from them."""
+    value = float(computed[0])
     if drawn is None:
         return Estimate(value)
     # "lower" and "higher" take values that were drawn: none is between two infinite ones.

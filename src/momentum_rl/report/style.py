@@ -1,7 +1,7 @@
 """How curves look and how numbers are written."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,16 +64,6 @@ def short(value: float) -> str:
     if math.isnan(value):
         return "none"
     return "∞" if math.isinf(value) else f"{float(f'{value:.4g}'):,g}"
-
-
-def span(values: Sequence[int]) -> str:
-    """From the smallest to the largest.
-
-    >>> span([3, 3]), span([1000, 20])
-    ('3', '20 to 1,000')
-    """
-    low, high = min(values), max(values)
-    return f"{low:,}" if low == high else f"{low:,} to {high:,}"
 
 
 def percent(value: float) -> str:

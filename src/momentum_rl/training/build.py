@@ -34,8 +34,9 @@ from momentum_rl.envs.make import make_environment as make_by_id
 from momentum_rl.errors import UserError, check_count
 from momentum_rl.plumbing.compilation import shared
 from momentum_rl.plumbing.sizes import readable, require
-from momentum_rl.replay import FrameReplay, UniformReplay, device, frames, uniform
-from momentum_rl.replay.uniform import require_space, slack_of
+from momentum_rl.replay import device, frames, uniform
+from momentum_rl.replay.frames import FrameReplay
+from momentum_rl.replay.uniform import UniformReplay, require_space, slack_of
 from momentum_rl.runs.config import Config
 from momentum_rl.spaces import (
     Box,
@@ -323,8 +324,7 @@ def _hosted(
     if files is not None and not is_restorable(environment):
         raise UserError(
             "environment: cannot be restored in mid-episode; expected one with snapshot and "
-            "restore (a Gymnasium vector: autoreset mode Disabled), or set checkpoint_every to 0 "
-            "to train without checkpoints"
+            "restore, or set checkpoint_every to 0 to train without checkpoints"
         )
     what = configured_learner(config, spaces, overrides.network, overrides.optimiser)
     check_batch(config, what)
@@ -406,7 +406,6 @@ def bytes_on_host(config: Config, spaces: Spaces, in_files: bool, atari: bool) -
         spaces.observation,
         _slack(config, in_files),
         mapped=in_files,
-        n_step=config.n_step,
         action=spaces.action,
     )
 

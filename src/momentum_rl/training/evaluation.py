@@ -14,7 +14,7 @@ import numpy as np
 
 from momentum_rl.agents.agent import Agent
 from momentum_rl.agents.method import Greedy
-from momentum_rl.envs.jax_env import HostedEnvironment
+from momentum_rl.envs.jax_env import HostedEnvironment, Played
 from momentum_rl.errors import Interrupted, UserError, check_fraction
 from momentum_rl.plumbing.compilation import shared
 from momentum_rl.plumbing.signals import Stop, never
@@ -24,16 +24,6 @@ from momentum_rl.training.loop import Exploration, drawn, env_seeds, epsilon_gre
 
 EVALUATION = 1  # the purpose of the seeds: never those of training
 AT_ONCE = 100  # steps that a compiled loop plays before somebody looks whether all have ended
-
-
-class _Step(NamedTuple):
-    """What counts of one step of n environments, each [n]."""
-
-    reward: np.ndarray
-    terminated: np.ndarray
-    truncated: np.ndarray
-    valid: np.ndarray
-    value: np.ndarray
 
 
 class Discounted(NamedTuple):
@@ -124,9 +114,9 @@ def evaluate(
         total, length, waits = np.zeros(n), np.zeros(n, int), np.zeros(n, bool)
         while any(len(played[i]) < share[i] and not waits[i] for i in range(n)):
             step = next(steps)
-            total += step.reward * step.valid
+            total += step.reward
             bias.add(step, length)
-            length += step.valid
+            length += 1
             ended = step.terminated | step.truncated
             for i in np.flatnonzero(ended | (length >= LONGEST)).tolist():
                 counts = len(played[i]) < share[i] and not waits[i]
@@ -187,14 +177,14 @@ class _Bias:
         self.running = np.zeros(0)  # of the episodes under way
         self._discounted, self._sum, self._steps = discounted, 0.0, 0
 
-    def add(self, step: _Step, number: np.ndarray) -> None:
+    def add(self, step: Played, number: np.ndarray) -> None:
         """A step of every environment, of this number in its episode."""
         if self._discounted is None:
             return
         gamma, clip = self._discounted
         reward = step.reward if clip is None else np.clip(step.reward, -clip, clip)
         collected = reward * (1 - gamma ** (number + 1)) / (1 - gamma)
-        self.running += (step.value - collected) * step.valid
+        self.running += step.value - collected
 
     def end(self, i: int, steps: int, counts: bool) -> None:
         """The end of an episode, which counts or not."""
@@ -215,7 +205,7 @@ def _steps(
     explorations: Iterator[Exploration[np.ndarray]],
     observation: np.ndarray,
     valued: bool,
-) -> Iterator[_Step]:
+) -> Iterator[Played]:
     """The steps of an episode and those after it, one by one."""
     for exploration in explorations:
         actions = epsilon_greedy(exploration, partial(agent.actions, observation))
@@ -224,26 +214,25 @@ def _steps(
             value = agent.values(observation)[np.arange(len(actions)), actions]
         outcome = environment.step(actions)
         observation = outcome.observation
-        yield _Step(outcome.reward, outcome.terminated, outcome.truncated, outcome.valid, value)
+        yield Played(outcome.reward, outcome.terminated, outcome.truncated, value)
 
 
 def _compiled_steps(
     agent: Agent,
     environment: HostedEnvironment,
     explorations: Iterator[Exploration[np.ndarray]],
-) -> Iterator[_Step]:
+) -> Iterator[Played]:
     """The same by a compiled loop, of which some steps after the last that counts are lost."""
     seen, expected = environment.spaces.observation, agent.spaces.observation
     if seen.shape != expected.shape:
         raise UserError(f"observation: shape {seen.shape}, expected {expected.shape}")
     name = agent.acts_on
     act = _acting(agent.acting, agent.networks[name], agent.policy, name, expected.dtype)
-    valid = np.ones(environment.num_envs, bool)
     while True:
         chunk = [next(explorations) for _ in range(AT_ONCE)]
         played = environment.play(act, agent.params, jax.tree.map(lambda *x: np.stack(x), *chunk))
         for reward, terminated, truncated, value in zip(*played):
-            yield _Step(reward.astype(float), terminated, truncated, valid, value)
+            yield Played(reward.astype(float), terminated, truncated, value)
 
 
 @shared

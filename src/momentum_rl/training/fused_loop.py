@@ -274,7 +274,7 @@ class Chunk:
             observation=state.observation,
             action=actions,
             reward=outcome.reward,
-            discount=discount if config.horizon.steps == 1 else device.signed(discount, ended),
+            discount=jnp.where(ended, -discount, discount),
             next_observation=outcome.next_observation,
         )
 

@@ -180,7 +180,7 @@ class HostLoop:
         if outcome.observation is not outcome.next_observation:
             space.checked(outcome.observation, "observation", *at)
         self._observation = outcome.observation
-        self._waiting = np.flatnonzero(outcome.valid)[::-1].tolist()
+        self._waiting = list(reversed(range(self.environment.num_envs)))
         self.vector_steps += 1
 
     def _act(self) -> np.ndarray:

@@ -32,7 +32,14 @@
     const holder = document.createElement("div");
     const spec = JSON.parse(script.textContent);
     const width = plot.clientWidth;
-    if (spec.facet) { // panels: as many side by side as there is room for
+    delete spec.title;
+    delete spec.background;
+    if (spec.usermeta) (spec.spec || spec).layer.push(spec.usermeta.hover);
+    if (spec.layer) {
+      spec.width = "container";
+      spec.autosize = { type: "fit-x", contains: "padding" };
+    }
+    if (spec.facet && spec.columns) { // panels: as many side by side as there is room for
       spec.columns = width < narrow ? 2 : Math.min(width < 700 ? 3 : 4, spec.columns);
       spec.spec.width = Math.max(70, Math.floor(width / spec.columns) - 64);
       spec.spec.height = Math.max(80, Math.round(0.65 * spec.spec.width));
