@@ -228,7 +228,7 @@ def room(label, file):
 
 
 ROOM = 1 << 26  # modules that are imported on the way included
-QUICK = {"agent": 15, "mdp": 20, "command line": 60}
+QUICK = {"agent": 15, "mdp": 30, "command line": 60}
 FORMATS = ("mdp",)
 SLOW = {"agent": 1000, "command line": 2500, "evaluations": 300} | dict.fromkeys(FORMATS, 2_000)
 KINDS = [*CHANGES, "command line"]
