@@ -57,7 +57,6 @@ FILES = {
         + "\n"
         for i in (1, 2)
     ),
-    "run/group.json": json.dumps({"format": 1, "seeds": []}),
 }
 
 
@@ -101,7 +100,7 @@ def place(tmp_path, monkeypatch):
 def _light(monkeypatch):
     """What costs seconds and reads nothing from outside: figures, helpers, the training itself."""
     from momentum_rl.report.chapters import chapters_of_runs, check_shown
-    from momentum_rl.training.run_directory import check_group, continued, has_ended, result_of
+    from momentum_rl.training.run_directory import continued, has_ended, result_of
 
     def look(config, seeds, outs, *, trust):
         from momentum_rl.envs.make import make_environment
@@ -110,7 +109,6 @@ def _light(monkeypatch):
             own = replace(config, seed=seed)
             if (out / "config.json").exists():
                 own = continued(out, own)
-                check_group(out, [])
                 if has_ended(out, own):
                     result_of(out)
             make_environment(own.env, 1, trust=trust).close()
@@ -139,7 +137,6 @@ CHANGES = {
     "metrics": ("run/metrics.jsonl", fuzzing.changed_rows),
     "evaluation": ("run/evaluation.json", fuzzing.changed_json),
     "evaluations": ("run/evaluations.jsonl", fuzzing.changed_rows),
-    "group": ("run/group.json", fuzzing.changed_json),
     "versions": ("run/versions.json", fuzzing.changed_json),
     "timing": ("run/timing.jsonl", fuzzing.changed_rows),
     "sweep": ("sweep/sweep.json", fuzzing.changed_json),

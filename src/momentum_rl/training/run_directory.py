@@ -50,14 +50,12 @@ from momentum_rl.runs.files import (
     ENDED,
     EVALUATION,
     EVALUATIONS,
-    GROUP,
     METRICS,
     STATUS,
     TIMING,
     VERSIONS,
     EvaluationFile,
     EvaluationRow,
-    GroupFile,
     Since,
     Status,
     TimingRow,
@@ -74,9 +72,9 @@ from momentum_rl.version import __version__
 
 REPLAY, CHECKPOINTS = "replay", "checkpoint"
 OPEN_FILES = 7  # of a run: the lock, rows of three kinds, TensorBoard's, two of the replay
-LEFTOVERS = (RUN_LOCK, REPLAY, GROUP, STATUS)  # what a run that died before it began may leave
+LEFTOVERS = (RUN_LOCK, REPLAY, STATUS)  # what a run that died before it began may leave
 RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE, BEST_FILE)
-WRITTEN = (CONFIG, STATUS, VERSIONS, GROUP, *RESULTS)
+WRITTEN = (CONFIG, STATUS, VERSIONS, *RESULTS)
 
 FORMAT = 1  # of a checkpoint
 KEPT = 2
@@ -90,15 +88,12 @@ Opened = TypeVar("Opened", "_Rows", "_Events")
 class RunDirectory:
     """Writes a run's files; from ``begin`` to ``close`` the only one to do so."""
 
-    def __init__(
-        self, path: str | Path, config: Config, group: Sequence[int] = (), fingerprint: str = ""
-    ) -> None:
+    def __init__(self, path: str | Path, config: Config, fingerprint: str = "") -> None:
         """Takes a new or empty directory, or that of the same run; nothing is changed yet.
 
-        ``group`` has the seeds that are trained together with it in one program, ``fingerprint`` is
-        that of its learner: a run is continued by no other.
+        ``fingerprint`` is that of its learner: a run is continued by no other.
         """
-        self.path, self._config, self._group = Path(path), config, list(group)
+        self.path, self._config = Path(path), config
         self._fingerprint = fingerprint
         check_learner(self.path, fingerprint)
         self._new = not holds_run(self.path)
@@ -144,8 +139,6 @@ class RunDirectory:
             else:
                 write_aside(self.path / BEST_FILE, best)
             self._begun = True
-            if self._group:
-                self.write_json(GROUP, {"format": 1, "seeds": self._group})
             write_aside(self.path / CONFIG, self._config.to_json())
             timing = _timing(self.path / TIMING, len(self.rows))
             self._metrics = self._opened(_Rows(self.path / METRICS, kept))
@@ -676,24 +669,6 @@ def evaluation_of(file: EvaluationFile) -> Evaluation:
     others = {name: evaluation_of(other) for name, other in file.average.items()}
     returns = np.array(file.returns, float).tolist()  # null is NaN
     return Evaluation(returns, file.lengths, average=others)
-
-
-def is_grouped(run: Path) -> bool:
-    """Whether a run was begun with others, in one program."""
-    return (run / GROUP).is_file()
-
-
-def check_group(run: Path, seeds: Sequence[int]) -> None:
-    """A run of a group is continued with the others: together they are one program."""
-    data: GroupFile | None = read_if_there(run, GROUP, GroupFile)
-    group = [] if data is None else data.seeds
-    if group != list(seeds):
-        trained = f"with the seeds {group} in one program" if group else "by itself"
-        asked = f"with the seeds {list(seeds)}" if seeds else "by itself"
-        raise UserError(
-            f"out: {run} was trained {trained}, expected to be continued the same way "
-            f"(movi resume {run.parent if group else run}), not {asked}"
-        )
 
 
 def runs_in(directory: Path) -> list[Path]:
