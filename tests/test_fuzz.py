@@ -225,9 +225,9 @@ def room(label, file):
 
 
 ROOM = 1 << 26  # modules that are imported on the way included
-QUICK = {"agent": 15, "mdp": 20, "command line": 60}
+QUICK = {"mdp": 25, "command line": 80}
 FORMATS = ("mdp",)
-SLOW = {"agent": 1000, "command line": 2500, "evaluations": 300} | dict.fromkeys(FORMATS, 2_000)
+SLOW = {"agent": 1000, "command line": 3600, "evaluations": 300} | dict.fromkeys(FORMATS, 2_000)
 KINDS = [*CHANGES, "command line"]
 READ_AS_FAR_AS_THEY_CAN_BE = ("versions", "timing", "progress", "checkpoint", "evaluations")
 

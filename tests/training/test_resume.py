@@ -68,18 +68,6 @@ def test_the_results_do_not_depend_on_how_often_checkpoints_are_made(every, whol
         assert ours[name] == theirs[name]
 
 
-def test_an_update_that_is_held_back_at_a_checkpoint_is_saved_and_made_once(whole, tmp_path):
-    """Step 180 has one: an even step, and no synchronisation that would have made it."""
-    with pytest.raises(Stop):
-        train(HOST, tmp_path, watcher=StopAt(200))
-    arrays = Checkpoints(tmp_path).read(180).arrays
-    assert arrays["pending.step"] == 180
-    assert arrays["pending.observation"].shape == (2, 8, 4)  # a minibatch for each network
-    result = train(HOST, tmp_path)
-    assert result.metrics[-1]["updates"] == (300 - 50) // 2
-    assert results(tmp_path) == results(whole / "host")
-
-
 def test_the_rhythm_may_change_on_the_way(whole, tmp_path):
     for step, every in ((100, 45), (160, 200), (250, 3)):
         with pytest.raises(Stop):

@@ -76,7 +76,7 @@ LEFTOVERS = (RUN_LOCK, REPLAY, STATUS)  # what a run that died before it began m
 RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE, BEST_FILE)
 WRITTEN = (CONFIG, STATUS, VERSIONS, *RESULTS)
 
-FORMAT = 1  # of a checkpoint
+FORMAT = 2  # of a checkpoint
 KEPT = 2
 SUFFIX = ".safetensors"
 
@@ -437,8 +437,8 @@ def read_checkpoint(file: Path) -> Saved:
         raise
     except UserError:
         raise Damaged(f"{file}: damaged, or no checkpoint") from None
-    if about.format > FORMAT:
-        raise UserError(f"{file}: format {about.format}, this version of movi reads up to {FORMAT}")
+    if about.format != FORMAT:
+        raise UserError(f"{file}: format {about.format}, this version of movi reads {FORMAT}")
     if metadata.get("sha256") != _checkpoint_digest(text, arrays):
         raise Damaged(f"{file}: damaged (its checksum is wrong)")
     return Saved(arrays, about.state)
