@@ -227,7 +227,7 @@ def room(label, file):
 ROOM = 1 << 26  # modules that are imported on the way included
 QUICK = {"mdp": 25, "command line": 80}
 FORMATS = ("mdp",)
-SLOW = {"agent": 1000, "command line": 3600, "evaluations": 300} | dict.fromkeys(FORMATS, 2_000)
+SLOW = {"agent": 1000, "command line": 2500, "evaluations": 300} | dict.fromkeys(FORMATS, 2_000)
 KINDS = [*CHANGES, "command line"]
 READ_AS_FAR_AS_THEY_CAN_BE = ("versions", "timing", "progress", "checkpoint", "evaluations")
 
@@ -245,7 +245,7 @@ def test_a_malformed_input_is_one_line_or_works(place, kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_more_than_twenty_thousand_of_them(place, kind, record_property):
     counted = Counter()
-    count = SLOW.get(kind, 1100)
+    count = SLOW.get(kind, 1300)
     fuzz(place, kind, 1, count, counted)
     record_property("cases", count)
     print(f"{kind}: {count} cases, {counted[kind, True]} refused, {counted[kind, False]} taken")
@@ -366,7 +366,7 @@ def test_a_case_is_a_function_of_its_number():
 
 def test_there_are_as_many_as_said():
     assert sum(QUICK.get(kind, 15) for kind in KINDS) >= 300
-    assert sum(SLOW.get(kind, 1100) for kind in KINDS) >= 20_000
+    assert sum(SLOW.get(kind, 1300) for kind in KINDS) >= 20_000
 
 
 def test_the_files_that_are_changed_are_good_ones(place):
