@@ -15,10 +15,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -82,8 +82,6 @@ SUFFIX = ".safetensors"
 
 log = logging.getLogger("movi")
 
-Opened = TypeVar("Opened", "_Rows", "_Events")
-
 
 class RunDirectory:
     """Writes a run's files; from ``begin`` to ``close`` the only one to do so."""
@@ -97,8 +95,6 @@ class RunDirectory:
         self._fingerprint = fingerprint
         check_learner(self.path, fingerprint)
         self._new = not holds_run(self.path)
-        if self._new:
-            check_free(self.path)
         self._is_ours = not self.path.exists()
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -141,11 +137,12 @@ class RunDirectory:
             self._begun = True
             write_aside(self.path / CONFIG, self._config.to_json())
             timing = _timing(self.path / TIMING, len(self.rows))
-            self._metrics = self._opened(_Rows(self.path / METRICS, kept))
-            self._timing = self._opened(_Rows(self.path / TIMING, _lines(timing)))
+            opened = self._files.enter_context
+            self._metrics = opened(closing(_Rows(self.path / METRICS, kept)))
+            self._timing = opened(closing(_Rows(self.path / TIMING, _lines(timing))))
             if self._config.evaluate_every:
-                self._evaluations = self._opened(_Rows(self.path / EVALUATIONS, played))
-            self._events = self._opened(_Events(self.path))
+                self._evaluations = opened(closing(_Rows(self.path / EVALUATIONS, played)))
+            self._events = opened(closing(_Events(self.path)))
             timing += [{} for _ in self.rows[len(timing) :]]
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
@@ -157,11 +154,6 @@ class RunDirectory:
         notice = self._write_versions(0 if written is None else step)
         self.status("running", step)
         return notice
-
-    def _opened(self, file: Opened) -> Opened:
-        """A file that ``close`` closes."""
-        self._files.callback(file.close)
-        return file
 
     def _write_versions(self, step: int) -> str:
         """Adds today's versions if they are others; a line about them, if there is one to say."""
@@ -311,11 +303,8 @@ class _Events:
 
 def _evaluation_scalars(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     """An evaluation as TensorBoard shows it."""
-    return {
-        "step": evaluation["step"],
-        "evaluation/mean": evaluation["mean"],
-        "evaluation/std": evaluation["std"],
-    }
+    shown = {f"evaluation/{name}": evaluation[name] for name in ("mean", "std")}
+    return {"step": evaluation["step"], **shown}
 
 
 def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:

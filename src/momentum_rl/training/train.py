@@ -72,9 +72,6 @@ class Watcher:
     def row(self, row: dict[str, Any]) -> None:
         """After every iteration of every seed."""
 
-    def evaluated(self, step: int, evaluation: Evaluation) -> None:
-        """After every evaluation during the run."""
-
 
 @door
 def train(
@@ -349,7 +346,6 @@ class _Run:
         """Evaluates the agent, and keeps it if it is the best so far."""
         agent = self._built.agent(self._i, step)
         played = self._evaluation(agent, step)
-        self._watcher.evaluated(step, played)
         before, self._best = self._best, self._best.after(agent, played)
         if self._directory is not None:
             self._directory.evaluation(step, played)
