@@ -28,10 +28,10 @@ def scored(monkeypatch):
     """Evaluations on the way that have these scores; a dictionary that a test may change."""
     scores = dict(SCORES)
 
-    def evaluated(agent, config, make_environment, stop, at, values_are_returns):
+    def evaluated(agent, environment, episodes, *, at, **rest):
         return Evaluation([scores.get(at, 0.0), scores.get(at, 0.0) + 2.0], [1, 1])
 
-    monkeypatch.setattr("momentum_rl.training.train.evaluate_config", evaluated)
+    monkeypatch.setattr("momentum_rl.training.train.evaluate", evaluated)
     return scores
 
 

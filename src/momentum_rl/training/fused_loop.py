@@ -517,10 +517,7 @@ class FusedLoop:
     def restore(self, saved: Sequence[Saved]) -> None:
         """Continues from snapshots of all seeds at the same step, as if it had never stopped."""
         self._open(saved[0].state["replay"])
-        ticks = {int(one.state["ticks"]) for one in saved}
-        if len(ticks) != 1:
-            raise UserError(f"checkpoints of different steps: {sorted(ticks)}")
-        self.vector_steps = ticks.pop()
+        self.vector_steps = int(saved[0].state["ticks"])
         self.step = min(self.added, self.config.steps)
         restored = []
         for i, ((arrays, about), replay) in enumerate(zip(saved, self._replays)):
@@ -573,8 +570,9 @@ class FusedLoop:
         # As many as in a whole chunk, so that it is compiled once.
         numbers = self.added + np.arange(self._size * self.config.num_envs)
         slots = numbers % self.config.replay_capacity
-        for rows in _seen(self.states[i].ring, slots):
-            space.checked(np.asarray(rows)[: rewards.size], "observation", *at)
+        rows = _fetched(self.states[i].ring, slots)
+        for seen in (rows.observation, rows.next_observation):
+            space.checked(np.asarray(seen)[: rewards.size], "observation", *at)
 
 
 def _due(config: Config, period: int, step: int) -> int:
@@ -586,11 +584,6 @@ def _placed(seeds: Sequence[Any]) -> list[Any]:
     """One tree for each seed's program: programs on different devices run at the same time."""
     devices = jax.local_devices()
     return [jax.device_put(one, devices[i % len(devices)]) for i, one in enumerate(seeds)]
-
-
-@jax.jit
-def _seen(ring: Transition, slots: Array) -> tuple[Array, Array]:
-    return ring.observation[slots], ring.next_observation[slots]
 
 
 @jax.jit

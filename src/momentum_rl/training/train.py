@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,7 +39,7 @@ from momentum_rl.training.build import (
     configured_learner,
     known_config,
 )
-from momentum_rl.training.evaluation import Evaluation, evaluate_config
+from momentum_rl.training.evaluation import Discounted, Evaluation, evaluate
 from momentum_rl.training.kept import Best, Copies, best_in
 from momentum_rl.training.loop import Warnings
 from momentum_rl.training.run_directory import (
@@ -371,16 +371,30 @@ class _Run:
         self.result = Result(status, at, agent, self.rows, evaluation, self._loop, self._best.agent)
 
     def _evaluation(self, agent: Agent, at: int | None = None) -> Evaluation:
-        """Of the agent, and of the mean of its copies."""
-        assert self._built.make_environment is not None
-        play = partial(
-            evaluate_config,
-            config=self.config,
-            make_environment=self._built.make_environment,
-            stop=self._stop,
-            at=at,
-        )
-        played = play(agent, values_are_returns=self._valued)
+        """Of the agent, at the run's end or at a step on the way, and of the mean of its copies."""
+        config, make_environment = self.config, self._built.make_environment
+        assert make_environment is not None
+        episodes = config.final_episodes if at is None else config.periodic_episodes
+
+        def look(done: int) -> None:
+            if (signal := self._stop()) is not None and done < episodes:
+                raise Interrupted("interrupted in the evaluation", signal)
+
+        def play(player: Agent, discounted: Discounted | None = None) -> Evaluation:
+            with closing(make_environment(min(episodes, 10 if at is None else 20))) as environment:
+                return evaluate(
+                    player,
+                    environment,
+                    episodes,
+                    epsilon=config.evaluation_epsilon,
+                    seed=config.seed,
+                    at=at,
+                    discounted=discounted,
+                    on_step=look,
+                )
+
+        discounted = Discounted(config.gamma, config.reward_clip) if self._valued else None
+        played = play(agent, discounted)
         others = self.copies.players(agent)
         return played._replace(average={name: play(other) for name, other in others.items()})
 
