@@ -1,7 +1,6 @@
 """The matrix of a sweep: which runs there are, where they go, and what their configs say."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -95,14 +94,10 @@ def test_every_named_sweep_compares_within_equal_lengths(name, scale):
         assert cell.config.steps % cell.config.iteration_steps == 0
 
 
-@given(st.lists(st.integers(0, 10**9), min_size=1, unique=True), st.integers(1, 50))
-def test_jobs_are_a_partition_of_the_seeds_in_their_order(seeds, together):
+@given(st.lists(st.integers(0, 10**9), min_size=1, unique=True))
+def test_jobs_are_the_seeds_in_their_order(seeds):
     sweep = small(seeds=seeds, algorithms=["dqn", "deep-sql"])
-    together = min(together, len(seeds))
-    cells = tuple(replace(cell, together=together) for cell in sweep.cells)
-    jobs = list(jobs_of(replace(sweep, cells=cells)))
-    assert [seed for job in jobs for seed in job.seeds] == seeds + seeds
-    assert all(1 <= len(job.seeds) <= together for job in jobs)
+    assert [job.seed for job in jobs_of(sweep)] == seeds + seeds
 
 
 @given(st.text(max_size=40))

@@ -47,8 +47,6 @@ class Cell:
     """One run for each."""
     config: Config
     """The config of the first seed's run."""
-    together: int | None = None
-    """How many of the seeds one task takes, side by side; None: left to the plan."""
 
     def __post_init__(self) -> None:
         """Checks what becomes the name of a directory, and the seeds."""
@@ -61,11 +59,8 @@ class Cell:
         for seed in self.seeds:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= LARGEST_STEP:
                 raise UserError(f"seeds: {seed!r}, expected integers from 0 to {LARGEST_STEP}")
-        count, together = len(self.seeds), self.together
-        if not count or len(set(self.seeds)) != count:
+        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise UserError(f"seeds: {list(self.seeds)}, expected at least one, all different")
-        if together is not None and not (type(together) is int and 1 <= together <= count):
-            raise UserError(f"together: {together}, expected an integer from 1 to {count}")
         object.__setattr__(self, "config", self.config_of(self.seeds[0]))
 
     def config_of(self, seed: int) -> Config:
@@ -183,8 +178,6 @@ class Matrix:
     config: dict[str, Any] = field(default_factory=dict)
     """Fields of the config that differ from the preset's, and options of those algorithms that have
     them; an algorithm's own come after them."""
-    together: int | None = None
-    """How many seeds one task takes side by side; all of them, if it is left out."""
 
     def sweep(self, scale: str = AS_WRITTEN, trust: Collection[str] = ()) -> Sweep:
         """The sweep at its scale; ``trust`` are the modules that algorithms may name."""
@@ -212,7 +205,7 @@ class Matrix:
                 }
                 label = variant.label or variant.algorithm
                 one = Config.from_flat(config, f"{label} on {env}")
-                cells.append(Cell(env, label, tuple(seeds), one, self.together))
+                cells.append(Cell(env, label, tuple(seeds), one))
         return Sweep(self.name, scale, tuple(cells))
 
 
@@ -285,7 +278,6 @@ def to_json(sweep: Sweep) -> str:
             "env": cell.env,
             "label": cell.label,
             "seeds": cell.seeds,
-            "together": cell.together,
             "config": {k: v for k, v in cell.config.to_dict().items() if k != "seed"},
         }
         for cell in sweep.cells

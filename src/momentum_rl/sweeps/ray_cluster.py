@@ -96,7 +96,7 @@ class RayCluster:
         threads = f"any:{max(1, math.ceil(self.cpus))}"
         where = str(directory.absolute())
         under_way = {
-            task.remote(where, job.index, job.seeds[0], threads, tuple(trust)): job for job in jobs
+            task.remote(where, job.index, job.seed, threads, tuple(trust)): job for job in jobs
         }
         try:
             while under_way:
