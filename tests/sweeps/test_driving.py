@@ -257,7 +257,7 @@ def test_an_interrupt_stops_a_sweep_with_checkpoints(movi, tmp_path):
     [
         (["sweep"], "sweep: nothing"),
         (["sweep", "maxatar"], "sweep: 'maxatar'"),
-        (["sweep", "minatar"], "scale: None, expected one of quick, laptop, paper"),
+        (["sweep", "minatar"], "scale: None, expected one of paper, laptop, quick"),
         (["sweep", "minatar", "--scale", "huge"], "huge"),
         (["sweep", "minatar", "--scale", "quick", "--workers", "0"], "workers: 0"),
         (["sweep", "mine.toml", "--scale", "quick"], "mine.toml has no scales"),
