@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
-from momentum_rl.runs.sweep import Matrix, difference, read_sweep_file, slug
+from momentum_rl.runs.sweep import Matrix, difference, jobs_of, read_sweep_file, slug
 from momentum_rl.sweeps.drive import NAMED, sweep_named
-from momentum_rl.sweeps.plan import jobs_of
 from tests.report.synthetic_runs import GAMES
 
 SMALL = {"steps": 300, "learning_starts": 50}

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from momentum_rl.errors import UserError
 from momentum_rl.runs.sweep import Matrix
 from momentum_rl.sweeps import ray_cluster
+from momentum_rl.sweeps.drive import require_trainable
 from momentum_rl.sweeps.local import shares
-from momentum_rl.sweeps.plan import require_trainable
 
 
 @given(st.integers(1, 64), st.integers(1, 100))

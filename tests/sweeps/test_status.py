@@ -7,8 +7,7 @@ import pytest
 
 from momentum_rl.cli import main
 from momentum_rl.runs.lock import RUN_LOCK, SWEEP_LOCK, Lock
-from momentum_rl.runs.sweep import Matrix, run_directory, write_sweep
-from momentum_rl.sweeps.plan import jobs_of
+from momentum_rl.runs.sweep import Matrix, jobs_of, run_directory, write_sweep
 from momentum_rl.sweeps.status import note_failure, overview, summary
 from momentum_rl.training.run_directory import check_free
 

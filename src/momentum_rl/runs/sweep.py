@@ -9,7 +9,8 @@ with the environment's id, the variant's label and the seed as their names.
 """
 
 import re
-from collections.abc import Collection, Mapping
+import shutil
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -264,6 +265,39 @@ def run_directory(directory: Path, cell: Cell, seed: int) -> Path:
     return directory / RUNS / cell.place(seed)
 
 
+@dataclass(frozen=True)
+class Job:
+    """A run of a cell: what one worker process does."""
+
+    index: int
+    """The number of the cell in the sweep."""
+    cell: Cell
+    seed: int
+
+    def run(self, directory: Path) -> Path:
+        """The run's directory, in a sweep's directory."""
+        return run_directory(directory, self.cell, self.seed)
+
+    def log(self, directory: Path) -> Path:
+        """What its workers printed, one after the other: logs/ENV/LABEL/seed-N.txt."""
+        return directory / "logs" / self.cell.place(self.seed).with_suffix(".txt")
+
+    def discard(self, directory: Path) -> None:
+        """Removes checkpoints and replay, when it is complete: 400 Atari replays are 3 TB."""
+        for name in ("checkpoint", "replay"):
+            shutil.rmtree(self.run(directory) / name, ignore_errors=True)
+
+    def __str__(self) -> str:
+        return f"{self.cell.env} {self.cell.label}, seed {self.seed}"
+
+
+def jobs_of(sweep: Sweep) -> Iterator[Job]:
+    """The jobs of a sweep, in its order."""
+    for index, cell in enumerate(sweep.cells):
+        for seed in cell.seeds:
+            yield Job(index, cell, seed)
+
+
 def write_sweep(directory: Path, sweep: Sweep) -> None:
     """Writes ``sweep.json`` into a directory, which is made if need be."""
     with writing(directory):
@@ -303,6 +337,14 @@ def from_json(content: str, file: str = SWEEP_FILE) -> Sweep:
             cell["config"] = Config.from_dict({**cell["config"], "seed": 0}, place)
     sweep: Sweep = checked({"command": None, "version": None, **data, "cells": cells}, Sweep, file)
     return sweep
+
+
+def find_job(directory: Path, index: int, seed: int) -> Job:
+    """A job of a sweep's directory, by its cell and its seed."""
+    for job in jobs_of(read_sweep(directory)):
+        if (job.index, job.seed) == (index, seed):
+            return job
+    raise UserError(f"{directory}: no run of cell {index} with seed {seed}")
 
 
 def difference(old: Sweep, new: Sweep) -> str:

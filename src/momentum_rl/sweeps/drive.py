@@ -12,15 +12,16 @@ from momentum_rl.runs.files import CONFIG, ENDED, read_config
 from momentum_rl.runs.lock import SWEEP_LOCK, Lock
 from momentum_rl.runs.sweep import (
     SWEEP_FILE,
+    Job,
     Sweep,
     config_changes,
     difference,
+    jobs_of,
     read_sweep,
     read_sweep_file,
     write_sweep,
 )
 from momentum_rl.sweeps.local import Event, ThisMachine
-from momentum_rl.sweeps.plan import Job, jobs_of, require_trainable
 from momentum_rl.sweeps.status import RunStatus, job_status, note_failure
 from momentum_rl.version import __version__
 
@@ -146,6 +147,21 @@ def left_over(directory: Path, sweep: Sweep) -> list[Job]:
         if run.state not in ENDED:
             left.append(job)
     return left
+
+
+def require_trainable(sweep: Sweep, trust: Collection[str] = ()) -> None:
+    """Raises unless every environment and algorithm can be made, and every run would learn."""
+    from momentum_rl.envs.make import make_environment
+    from momentum_rl.training.build import check_learns, configured_learner, known_config
+
+    configs = [known_config(cell.config, None, trust) for cell in sweep.cells]
+    spaces = {}
+    for env in dict.fromkeys(config.env for config in configs):
+        with closing(make_environment(env, 1, trust=trust)) as environment:
+            spaces[env] = environment.spaces
+    for config in configs:
+        check_learns(config)
+        configured_learner(config, spaces[config.env])
 
 
 def describe(sweep: Sweep, jobs: Sequence[Job], say: Say) -> None:

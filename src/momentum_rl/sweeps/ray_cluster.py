@@ -20,8 +20,8 @@ from typing import Any
 
 from momentum_rl.errors import MissingExtra, UserError
 from momentum_rl.plumbing.signals import heard
+from momentum_rl.runs.sweep import Job, find_job
 from momentum_rl.sweeps.local import POLL, Event
-from momentum_rl.sweeps.plan import Job, find_job
 from momentum_rl.sweeps.worker import GRACE, died, start_worker, stop, why_ended
 
 RETRIES = 20

@@ -25,8 +25,7 @@ from momentum_rl.runs.files import (
 )
 from momentum_rl.runs.finding import directories, is_run
 from momentum_rl.runs.lock import RUN_LOCK, SWEEP_LOCK, is_locked
-from momentum_rl.runs.sweep import SWEEP_FILE, read_sweep
-from momentum_rl.sweeps.plan import Job, jobs_of
+from momentum_rl.runs.sweep import SWEEP_FILE, Job, jobs_of, read_sweep
 
 STATES = ("waiting", "running", "interrupted", "finished", "diverged", "failed", "unreadable")
 DEPTH = 4

@@ -22,7 +22,7 @@ from momentum_rl.errors import Interrupted, UserError
 from momentum_rl.plumbing.files import open_own, writing
 from momentum_rl.plumbing.signals import stopping
 from momentum_rl.runs.lock import InUse
-from momentum_rl.sweeps.plan import Job, find_job
+from momentum_rl.runs.sweep import Job, find_job
 from momentum_rl.sweeps.status import note_failure
 
 FAILED = 1
