@@ -149,7 +149,7 @@ def test_a_matrix_that_makes_no_sense_is_one_clear_line(changes, says):
 def test_unknown_names_and_scales_are_named():
     with pytest.raises(UserError, match="'maxatar', expected one of minatar"):
         sweep_named("maxatar", "quick")
-    with pytest.raises(UserError, match="'huge', expected one of quick"):
+    with pytest.raises(UserError, match="'huge', expected one of paper"):
         sweep_named("minatar", "huge")
 
 
