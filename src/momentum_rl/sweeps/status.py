@@ -28,8 +28,6 @@ from momentum_rl.runs.lock import RUN_LOCK, SWEEP_LOCK, is_locked
 from momentum_rl.runs.sweep import SWEEP_FILE, Job, jobs_of, read_sweep
 
 STATES = ("waiting", "running", "interrupted", "finished", "diverged", "failed", "unreadable")
-DEPTH = 4
-"""How many folders deep runs are looked for below a directory that holds no sweep."""
 _STYLES = {"running": "bold", "failed": "red", "unreadable": "red", "diverged": "yellow"}
 
 
@@ -101,7 +99,7 @@ def overview(directory: Path) -> Overview:
         runs = (job_status(directory, job) for job in jobs_of(sweep))
         driven = is_locked(directory / SWEEP_LOCK)
         return Overview(f"sweep {sweep.name}, {sweep.scale}", tuple(runs), driven)
-    places = [path for path, files in directories(directory, DEPTH) if is_run(files)]
+    places = [path for path, files in directories(directory) if is_run(files)]
     if not places:
         raise UserError(
             f"{directory}: no sweep and no runs in it (no {SWEEP_FILE}, no config.json)"
