@@ -363,7 +363,7 @@ OPTIONS = {
     "solve": "horizon discount minimise method scheme samples iterations tolerance out",
     "mdp": "states actions branching size walls slip discount seed out",
     "train": "env steps preset gamma beta hidden seeds num-envs loss seed",
-    "resume": "steps checkpoint-every trust",
+    "resume": "steps trust",
     "evaluate": "episodes epsilon seed num-envs best trust",
     "record": "out episodes epsilon seed best trust",
     "export": "best",

@@ -1,4 +1,4 @@
-"""Agent steps per second of the fused loop while it learns: TASK WARM STEPS SEEDS [loop|vmap]."""
+"""Agent steps per second of the fused loop while it learns: TASK WARM STEPS SEEDS."""
 
 import sys
 import time
@@ -34,8 +34,7 @@ config = CONFIGS[task]
 prepare_fused(seeds)
 environment = make_gymnax(config.env)
 learner = configured_learner(config, environment.spaces).learner
-vectorised = sys.argv[5:] == ["vmap"]
-loop = FusedLoop(config, environment, learner, range(seeds), vectorised=vectorised)
+loop = FusedLoop(config, environment, learner, range(seeds))
 loop.advance(warm)
 jax.block_until_ready(loop.states)
 start = time.perf_counter()

@@ -76,8 +76,7 @@ shell("movi resume stopped")
 
 # %% [markdown]
 # The resumed run has the same metrics as the run of seed 0 that was not stopped, byte for byte, because every
-# random number is a function of the seed and of a count. (Trained side by side, as above, seeds agree with
-# single runs only to rounding; so we compare with another single run.)
+# random number is a function of the seed and of a count.
 
 # %%
 shell(command.removesuffix(" --checkpoint-every 2000").replace("--out stopped", "--out whole"))

@@ -228,7 +228,6 @@ def compiled(space, truth, part=None, lie=None):
 BOX, KINDS = ObservationSpace((2,), "float32"), ObservationSpace((), "int32", 4, 2)
 
 
-@pytest.mark.parametrize("vectorised", [False, True])
 @pytest.mark.parametrize(
     ("space", "truth", "part", "lie", "step", "says"),
     [
@@ -241,14 +240,13 @@ BOX, KINDS = ObservationSpace((2,), "float32"), ObservationSpace((), "int32", 4,
     ],
     ids=str,
 )
-def test_a_lie_in_compiled_code_is_named_too(space, truth, part, lie, step, says, vectorised):
+def test_a_lie_in_compiled_code_is_named_too(space, truth, part, lie, step, says):
     config = Config("dqn", "liar", **FIELDS)
     with pytest.raises(UserError, match=re.escape(f"env: liar, step {step}: {says}")):
         train_seeds(
             config,
             [0, 1],
             environment=compiled(space, truth, part, lie),
-            vectorised=vectorised,
             watcher=Watcher(),
         )
 

@@ -166,7 +166,6 @@ def write_sweep(folder: Path, cells: Sequence[tuple[str, Config, int]], name: st
                 "env": config.env,
                 "label": label,
                 "seeds": list(range(seeds)),
-                "together": 1,
                 "config": {k: v for k, v in config.to_dict().items() if k != "seed"},
             }
             for label, config, seeds in cells

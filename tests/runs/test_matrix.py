@@ -1,7 +1,6 @@
 """The matrix of a sweep: which runs there are, where they go, and what their configs say."""
 
 import json
-from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,12 +9,12 @@ from hypothesis import strategies as st
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
-from momentum_rl.runs.sweep import Matrix, difference, read_sweep_file, slug
-from momentum_rl.sweeps.drive import NAMED, SCALES, sweep_named
-from momentum_rl.sweeps.plan import jobs_of
+from momentum_rl.runs.sweep import Matrix, difference, jobs_of, read_sweep_file, slug
+from momentum_rl.sweeps.drive import NAMED, sweep_named
 from tests.report.synthetic_runs import GAMES
 
 SMALL = {"steps": 300, "learning_starts": 50}
+SCALES = ("quick", "laptop", "paper")
 
 
 def small(**changes):
@@ -95,14 +94,10 @@ def test_every_named_sweep_compares_within_equal_lengths(name, scale):
         assert cell.config.steps % cell.config.iteration_steps == 0
 
 
-@given(st.lists(st.integers(0, 10**9), min_size=1, unique=True), st.integers(1, 50))
-def test_jobs_are_a_partition_of_the_seeds_in_their_order(seeds, together):
+@given(st.lists(st.integers(0, 10**9), min_size=1, unique=True))
+def test_jobs_are_the_seeds_in_their_order(seeds):
     sweep = small(seeds=seeds, algorithms=["dqn", "deep-sql"])
-    together = min(together, len(seeds))
-    cells = tuple(replace(cell, together=together) for cell in sweep.cells)
-    jobs = list(jobs_of(replace(sweep, cells=cells)))
-    assert [seed for job in jobs for seed in job.seeds] == seeds + seeds
-    assert all(1 <= len(job.seeds) <= together for job in jobs)
+    assert [job.seed for job in jobs_of(sweep)] == seeds + seeds
 
 
 @given(st.text(max_size=40))
@@ -154,7 +149,7 @@ def test_a_matrix_that_makes_no_sense_is_one_clear_line(changes, says):
 def test_unknown_names_and_scales_are_named():
     with pytest.raises(UserError, match="'maxatar', expected one of minatar"):
         sweep_named("maxatar", "quick")
-    with pytest.raises(UserError, match="'huge', expected one of quick"):
+    with pytest.raises(UserError, match="'huge', expected one of paper"):
         sweep_named("minatar", "huge")
 
 

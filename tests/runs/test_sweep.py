@@ -62,8 +62,6 @@ def stored(**changes):
         ({"cells__0__label": "../.."}, "letters or digits"),
         ({"cells__0__seeds": ["0"]}, "seeds: '0', expected an integer"),
         ({"cells__0__seeds": [0, 0]}, "all different"),
-        ({"cells__0__together": 3}, "together: 3"),
-        ({"cells__0__together": 0}, "together: 0"),
         ({"cells__0__config": ...}, "config"),
         ({"cells__0__config__steps": -5}, "steps: -5"),
         ({"cells__0__config__gamma": None}, "gamma: None"),

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from momentum_rl.errors import UserError
 from momentum_rl.runs.sweep import Matrix
 from momentum_rl.sweeps import ray_cluster
+from momentum_rl.sweeps.drive import require_trainable
 from momentum_rl.sweeps.local import shares
-from momentum_rl.sweeps.plan import grouped, require_trainable
 
 
 @given(st.integers(1, 64), st.integers(1, 100))
@@ -38,13 +38,6 @@ def test_every_worker_has_a_core_and_no_core_is_idle(count, workers):
 def test_what_cannot_be_trained_is_the_users_error(env, algorithm, says):
     with pytest.raises(UserError, match=says):
         require_trainable(Matrix([env], [algorithm], 1, "x").sweep())
-
-
-def test_seeds_go_together_only_where_they_are_compiled_together():
-    sweep = Matrix(["gymnax/CartPole-v1", "CartPole-v1"], ["dqn"], 5, "mine").sweep()
-    assert [cell.together for cell in grouped(sweep).cells] == [5, 1]
-    three = Matrix(["gymnax/CartPole-v1"], ["dqn"], 5, "mine", together=3).sweep()
-    assert [cell.together for cell in grouped(three).cells] == [3]
 
 
 def test_a_task_that_no_node_of_a_cluster_could_take_is_refused():

@@ -2,14 +2,12 @@
 
 import json
 from contextlib import closing
-from dataclasses import replace
 
 import pytest
 
 from momentum_rl.cli import main
 from momentum_rl.runs.lock import RUN_LOCK, SWEEP_LOCK, Lock
-from momentum_rl.runs.sweep import Matrix, run_directory, write_sweep
-from momentum_rl.sweeps.plan import jobs_of
+from momentum_rl.runs.sweep import Matrix, jobs_of, run_directory, write_sweep
 from momentum_rl.sweeps.status import note_failure, overview, summary
 from momentum_rl.training.run_directory import check_free
 
@@ -44,7 +42,7 @@ def put_run(directory, index, seed, status=None, steps=()):
 
 
 def job_of(index, seed):
-    return next(j for j in jobs_of(SWEEP) if (j.index, j.seeds[0]) == (index, seed))
+    return next(j for j in jobs_of(SWEEP) if (j.index, j.seed) == (index, seed))
 
 
 def states(directory):
@@ -120,19 +118,17 @@ def test_half_written_and_newer_runs_are_rows_of_the_table(sweep, capsys):
     assert "'hibernating', expected one of running" in " ".join(said.split())
 
 
-def test_a_failure_before_the_first_file_is_that_of_each_of_a_groups_runs(tmp_path):
-    cell = replace(SWEEP.cells[0], together=4)
-    group = replace(SWEEP, cells=(cell,))
-    write_sweep(tmp_path, group)
-    (job,) = jobs_of(group)
+def test_a_failure_before_the_first_file_is_that_of_the_jobs_run(tmp_path):
+    write_sweep(tmp_path, SWEEP)
+    job = next(jobs_of(SWEEP))
     assert str(job.log(tmp_path).relative_to(tmp_path)) == "logs/CartPole-v1/dqn/seed-0.txt"
     note_failure(tmp_path, job, "needs 7 GB")
-    seen = overview(tmp_path).runs
-    assert [(run.state, run.message) for run in seen] == [("failed", "needs 7 GB")] * 4
-    with closing(Lock(job.runs(tmp_path)[1] / RUN_LOCK)):  # another attempt
-        assert [run.state for run in overview(tmp_path).runs][:2] == ["failed", "running"]
-    for run in job.runs(tmp_path):
-        check_free(run)  # what is there keeps no run from beginning
+    first, *others = overview(tmp_path).runs
+    assert (first.state, first.message) == ("failed", "needs 7 GB")
+    assert {run.state for run in others} == {"waiting"}
+    with closing(Lock(job.run(tmp_path) / RUN_LOCK)):  # another attempt
+        assert overview(tmp_path).runs[0].state == "running"
+    check_free(job.run(tmp_path))  # what is there keeps no run from beginning
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ TINY = {
     "iteration_steps": 250,
     "learning_starts": 50,
     "replay_capacity": 200,
-    "sync_period": 31,  # with 30 every checkpoint would meet a sync, and no update held back
+    "sync_period": 31,  # with 30 every checkpoint would meet a sync
     "epsilon_warmup": 50,
     "epsilon_decay": 300,
     "batch_size": 8,

@@ -103,9 +103,9 @@ def test_a_run_that_was_broken_off_has_the_same_copies(run, tmp_path):
         assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
 
 
-def test_seeds_in_one_program_keep_each_their_own(tmp_path):
+def test_seeds_side_by_side_keep_each_their_own(tmp_path):
     outs = [tmp_path / "3", tmp_path / "4"]
-    train_seeds(LOOPS["fused"], [3, 4], outs, vectorised=True)
+    train_seeds(LOOPS["fused"], [3, 4], outs)
     for out in outs:
         alone = train(replace(LOOPS["fused"], seed=int(out.name)), tmp_path / f"alone-{out.name}")
         assert read_evaluations(out)[-1]["average"].keys() == {"values", "parameters"}

@@ -28,10 +28,10 @@ def scored(monkeypatch):
     """Evaluations on the way that have these scores; a dictionary that a test may change."""
     scores = dict(SCORES)
 
-    def evaluated(agent, config, make_environment, stop, at, values_are_returns):
+    def evaluated(agent, environment, episodes, *, at, **rest):
         return Evaluation([scores.get(at, 0.0), scores.get(at, 0.0) + 2.0], [1, 1])
 
-    monkeypatch.setattr("momentum_rl.training.train.evaluate_config", evaluated)
+    monkeypatch.setattr("momentum_rl.training.train.evaluate", evaluated)
     return scores
 
 
@@ -134,9 +134,9 @@ def test_a_run_of_a_version_that_kept_none_has_one_when_it_is_beaten(scored, tmp
     assert not (tmp_path / "kept" / "best.safetensors").exists()
 
 
-def test_seeds_in_one_program_keep_each_their_own(tmp_path):
+def test_seeds_side_by_side_keep_each_their_own(tmp_path):
     outs = [tmp_path / "3", tmp_path / "4"]
-    results = train_seeds(LOOPS["fused"], [3, 4], outs, vectorised=True)
+    results = train_seeds(LOOPS["fused"], [3, 4], outs)
     for out, result in zip(outs, results):
         rows = read_evaluations(out)
         best = max(rows, key=lambda row: row["mean"])  # max takes the first

@@ -123,13 +123,13 @@ def test_a_directory_or_a_pipe_in_place_of_the_file_is_one_line(tmp_path):
             read_checkpoint(tmp_path / name)
 
 
-def test_a_newer_format_is_refused_and_not_passed_over(tmp_path, monkeypatch):
+def test_another_format_is_refused_and_not_passed_over(tmp_path, monkeypatch):
     checkpoints = Checkpoints(tmp_path)
     checkpoints.write(1, SAVED)
     with monkeypatch.context() as patch:
-        patch.setattr(module, "FORMAT", 2)
+        patch.setattr(module, "FORMAT", 3)
         checkpoints.write(2, SAVED)
-    with pytest.raises(UserError, match="format 2, this version of movi reads up to 1"):
+    with pytest.raises(UserError, match="format 3, this version of movi reads 2"):
         newest([checkpoints], lambda saved: None)
     assert checkpoints.steps() == [1, 2]
 

@@ -91,10 +91,10 @@ def test_tensorboard_has_them_too(run):
     assert means == [(row["step"], pytest.approx(row["mean"])) for row in read_evaluations(out)]
 
 
-def test_seeds_in_one_program_have_each_their_own(tmp_path):
+def test_seeds_side_by_side_have_each_their_own(tmp_path):
     config = replace(LOOPS["fused"], seed=3)
     outs = [tmp_path / "3", tmp_path / "4"]
-    train_seeds(config, [3, 4], outs, vectorised=True)
+    train_seeds(config, [3, 4], outs)
     for seed, out in zip((3, 4), outs):
         rows = read_evaluations(out)
         environment = HostedEnvironment(make_gymnax(config.env), 3)

@@ -43,22 +43,6 @@ def batch(k):
     )
 
 
-def test_held_back_updates_give_the_bits_of_updates_done_at_once():
-    lazy, eager = (HostLearner(learner(), 0) for _ in range(2))
-    observation = batch(99).observation[0]
-    for k in range(1, 30):
-        lazy.update(batch(k), k)
-        eager.update(batch(k), k)
-        assert eager.state is not None  # done now
-        if k % 3 == 0:
-            lazy.sync()
-            eager.sync()
-        np.testing.assert_array_equal(lazy.act(observation, k), eager.act(observation, k))
-    for a, b in zip(jax.tree.leaves(lazy.state), jax.tree.leaves(eager.state)):
-        np.testing.assert_array_equal(a, b)
-    assert int(lazy.state.updates) == 29
-
-
 def test_acting_sees_every_update_before_it():
     driven, pure = HostLearner(learner(), 0), PURE
     state = pure.init(key_of(0, INITIALISATION))

@@ -68,20 +68,17 @@ def watched(cls, name, last=False):
     function = getattr(cls, name)
 
     def call(*arguments):
-        learns = not last or arguments[0]._pending is not None
-        if learns:
-            sys.setprofile(note)
+        sys.setprofile(note)
         result = function(*arguments)
         sys.setprofile(None)
-        if learns and last:
+        if last:
             end()
         return result
 
     setattr(cls, name, call)
 
 watched(UniformReplay, "sample")
-watched(HostLearner, "update")
-watched(HostLearner, "start", last=True)
+watched(HostLearner, "update", last=True)
 train(Config("half", "CartPole-v1", steps=1000, learning_starts=100, checkpoint_every=0),
       algorithm=HALF)
 """

@@ -70,18 +70,6 @@ def test_the_results_do_not_depend_on_how_often_checkpoints_are_made(every, whol
         assert ours[name] == theirs[name]
 
 
-def test_an_update_that_is_held_back_at_a_checkpoint_is_saved_and_made_once(whole, tmp_path):
-    """Step 180 has one: an even step, and no synchronisation that would have made it."""
-    with pytest.raises(Stop):
-        train(HOST, tmp_path, watcher=StopAt(200))
-    arrays = Checkpoints(tmp_path).read(180).arrays
-    assert arrays["pending.step"] == 180
-    assert arrays["pending.observation"].shape == (2, 8, 4)  # a minibatch for each network
-    result = train(HOST, tmp_path)
-    assert result.metrics[-1]["updates"] == (300 - 50) // 2
-    assert results(tmp_path) == results(whole / "host")
-
-
 def test_the_rhythm_may_change_on_the_way(whole, tmp_path):
     for step, every in ((100, 45), (160, 200), (250, 3)):
         with pytest.raises(Stop):
@@ -479,30 +467,24 @@ def test_a_directory_that_cannot_be_written_is_one_line(tmp_path, capsys):
         train(HOST, blocked / "run")
 
 
-def test_seeds_of_one_program_go_on_from_the_newest_checkpoint_that_all_have(tmp_path):
+def test_seeds_side_by_side_go_on_from_the_newest_checkpoint_that_all_have(tmp_path):
     seeds, outs = [0, 1], [tmp_path / "broken" / f"seed-{s}" for s in (0, 1)]
     whole = [tmp_path / "whole" / f"seed-{s}" for s in (0, 1)]
-    train_seeds(FUSED, seeds, whole, vectorised=True)
+    train_seeds(FUSED, seeds, whole)
     with pytest.raises(Stop):
-        train_seeds(FUSED, seeds, outs, vectorised=True, watcher=StopAt(200))
+        train_seeds(FUSED, seeds, outs, watcher=StopAt(200))
     Checkpoints(outs[1]).file(Checkpoints(outs[1]).steps()[-1]).unlink()
-    with pytest.raises(UserError, match=r"trained with the seeds \[0, 1\] in one program"):
-        train(replace(FUSED, seed=0), outs[0])
     assert cli.main(["resume", str(tmp_path / "broken")]) == 0
     for ours, theirs in zip(outs, whole):
         assert_equal_runs(ours, theirs)
-    # An ended member's result is read by itself; one more seed is another group.
-    assert train(replace(FUSED, seed=1), outs[1]).loop is None
-    with pytest.raises(UserError, match=r"was trained with the seeds \[0, 1\] in one program"):
-        train_seeds(FUSED, [0, 1, 2], [*outs, tmp_path / "broken" / "seed-2"])
 
 
-def test_seeds_of_programs_of_their_own_go_on_each_by_itself(tmp_path):
+def test_seeds_side_by_side_go_on_each_by_itself_too(tmp_path):
     seeds, outs = [0, 1], [tmp_path / "broken" / f"seed-{s}" for s in (0, 1)]
     with pytest.raises(Stop):
-        train_seeds(FUSED, seeds, outs, vectorised=False, watcher=StopAt(200))
+        train_seeds(FUSED, seeds, outs, watcher=StopAt(200))
     train(replace(FUSED, seed=1), outs[1])
-    results_ = train_seeds(FUSED, seeds, outs, vectorised=False)
+    results_ = train_seeds(FUSED, seeds, outs)
     assert [result.loop is None for result in results_] == [False, True]
     for seed, out in zip(seeds, outs):
         train(replace(FUSED, seed=seed), tmp_path / f"alone-{seed}")
@@ -645,7 +627,7 @@ def test_a_kill_before_any_write_of_an_extension_leaves_a_run_that_can_be_extend
 
 def test_a_kill_between_two_seeds_of_an_extension_leaves_seeds_that_can_be_extended(tmp_path):
     seeds, outs = [0, 1], [tmp_path / "runs" / f"seed-{s}" for s in (0, 1)]
-    train_seeds(replace(FUSED, steps=130), seeds, outs, vectorised=True)
+    train_seeds(replace(FUSED, steps=130), seeds, outs)
     begin = run_directory.RunDirectory.begin
 
     def once(directory, *args):
@@ -660,6 +642,6 @@ def test_a_kill_between_two_seeds_of_an_extension_leaves_seeds_that_can_be_exten
     assert [read_config(out).steps for out in outs] == [300, 130]
     assert cli.main(["resume", str(tmp_path / "runs")]) == 0
     whole = [tmp_path / "whole" / f"seed-{s}" for s in (0, 1)]
-    train_seeds(FUSED.replace(kappa=130 // 20), seeds, whole, vectorised=True)
+    train_seeds(FUSED.replace(kappa=130 // 20), seeds, whole)
     for ours, theirs in zip(outs, whole):
         assert_equal_runs(ours, theirs)

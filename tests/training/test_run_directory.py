@@ -69,9 +69,9 @@ def test_versions_that_nobody_wrote_are_unknown_and_stop_nothing(tmp_path):
     assert since[0]["versions"] == {}
 
 
-@pytest.mark.parametrize(("config", "group"), [(HOST, ()), (FUSED, (0, 1))], ids=["one", "group"])
+@pytest.mark.parametrize("config", [HOST, FUSED], ids=["host", "fused"])
 def test_a_kill_before_any_write_of_a_new_run_leaves_a_directory_to_begin_in(
-    config, group, tmp_path, monkeypatch
+    config, tmp_path, monkeypatch
 ):
     """Each of the calls that put the first files on the disk is the last one, once."""
 
@@ -87,7 +87,7 @@ def test_a_kill_before_any_write_of_a_new_run_leaves_a_directory_to_begin_in(
 
             return instead
 
-        directory = run_directory.RunDirectory(out, config, group)
+        directory = run_directory.RunDirectory(out, config)
         try:
             with monkeypatch.context() as patch:
                 for name in ("fsync", "replace"):
@@ -101,7 +101,7 @@ def test_a_kill_before_any_write_of_a_new_run_leaves_a_directory_to_begin_in(
             begin(tmp_path / str(last), last)
             break
         except Stop:
-            directory = run_directory.RunDirectory(tmp_path / str(last), config, group)
+            directory = run_directory.RunDirectory(tmp_path / str(last), config)
             assert directory.begin() == ""
             directory.close()
     assert last > 10

@@ -15,7 +15,7 @@ from momentum_rl.replay.uniform import slack_of
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.sweep import Matrix
 from momentum_rl.spaces import ObservationSpace
-from momentum_rl.sweeps.plan import require_trainable
+from momentum_rl.sweeps.drive import require_trainable
 from momentum_rl.training.build import bytes_on_host
 from momentum_rl.training.run_directory import Checkpoints
 from momentum_rl.training.train import train

@@ -98,9 +98,7 @@ def child(job, pipe):
     config = Config.from_dict(job["config"])
     if job.get("seeds"):
         outs = [Path(job["out"]) / f"seed-{seed}" for seed in job["seeds"]]
-        momentum_rl.training.train.train_seeds(
-            config, job["seeds"], outs, vectorised=True, watcher=watcher
-        )
+        momentum_rl.training.train.train_seeds(config, job["seeds"], outs, watcher=watcher)
     else:
         train(config, job["out"], watcher=watcher)
 

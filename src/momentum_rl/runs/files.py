@@ -14,7 +14,6 @@ best.safetensors    the agent with the highest of the evaluations during the run
 checkpoint/         the last two checkpoints: see docs/resume.md
 replay/             the replay, if the run has checkpoints
 lock                while a process has the run
-group.json          the seeds that were trained together in one program, if there are several
 
 The dataclasses are schemas of ``plumbing.reading``; ``training.run_directory`` writes the files.
 """
@@ -34,7 +33,6 @@ TIMING = "timing.jsonl"
 EVALUATION = "evaluation.json"
 EVALUATIONS = "evaluations.jsonl"
 VERSIONS = "versions.json"
-GROUP = "group.json"
 
 Status = Literal["running", "finished", "diverged", "interrupted", "failed"]
 ENDED = ("finished", "diverged")
@@ -93,13 +91,6 @@ class VersionsFile:
     since: list[Since]
     sha256: str
     """Of the text of these."""
-
-
-@dataclass(frozen=True)
-class GroupFile:
-    """The seeds that are trained together."""
-
-    seeds: list[int]
 
 
 @dataclass(frozen=True)

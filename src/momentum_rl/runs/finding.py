@@ -7,7 +7,6 @@ is read.
 
 import math
 import os
-import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -100,7 +99,7 @@ class Found:
     """What could not be used and why; each begins with the path from the folder."""
 
 
-def directories(folder: Path, deepest: int = sys.maxsize) -> Iterator[tuple[Path, set[str]]]:
+def directories(folder: Path) -> Iterator[tuple[Path, set[str]]]:
     """A folder and those below it, with the names of their files.
 
     Links are not followed, hidden folders are left out, and nothing is looked for below a run.
@@ -108,7 +107,7 @@ def directories(folder: Path, deepest: int = sys.maxsize) -> Iterator[tuple[Path
     for here, below, files in os.walk(folder):
         path, names = Path(here), set(files)
         below[:] = sorted(name for name in below if not name.startswith("."))
-        if is_run(names) or len(path.relative_to(folder).parts) >= deepest:
+        if is_run(names):
             below.clear()
         yield path, names
 

@@ -9,7 +9,8 @@ with the environment's id, the variant's label and the seed as their names.
 """
 
 import re
-from collections.abc import Collection, Mapping
+import shutil
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
@@ -47,8 +48,6 @@ class Cell:
     """One run for each."""
     config: Config
     """The config of the first seed's run."""
-    together: int | None = None
-    """How many of the seeds one task takes, side by side; None: left to the plan."""
 
     def __post_init__(self) -> None:
         """Checks what becomes the name of a directory, and the seeds."""
@@ -61,11 +60,8 @@ class Cell:
         for seed in self.seeds:
             if isinstance(seed, bool) or not isinstance(seed, int) or not 0 <= seed <= LARGEST_STEP:
                 raise UserError(f"seeds: {seed!r}, expected integers from 0 to {LARGEST_STEP}")
-        count, together = len(self.seeds), self.together
-        if not count or len(set(self.seeds)) != count:
+        if not self.seeds or len(set(self.seeds)) != len(self.seeds):
             raise UserError(f"seeds: {list(self.seeds)}, expected at least one, all different")
-        if together is not None and not (type(together) is int and 1 <= together <= count):
-            raise UserError(f"together: {together}, expected an integer from 1 to {count}")
         object.__setattr__(self, "config", self.config_of(self.seeds[0]))
 
     def config_of(self, seed: int) -> Config:
@@ -183,8 +179,6 @@ class Matrix:
     config: dict[str, Any] = field(default_factory=dict)
     """Fields of the config that differ from the preset's, and options of those algorithms that have
     them; an algorithm's own come after them."""
-    together: int | None = None
-    """How many seeds one task takes side by side; all of them, if it is left out."""
 
     def sweep(self, scale: str = AS_WRITTEN, trust: Collection[str] = ()) -> Sweep:
         """The sweep at its scale; ``trust`` are the modules that algorithms may name."""
@@ -212,7 +206,7 @@ class Matrix:
                 }
                 label = variant.label or variant.algorithm
                 one = Config.from_flat(config, f"{label} on {env}")
-                cells.append(Cell(env, label, tuple(seeds), one, self.together))
+                cells.append(Cell(env, label, tuple(seeds), one))
         return Sweep(self.name, scale, tuple(cells))
 
 
@@ -271,6 +265,39 @@ def run_directory(directory: Path, cell: Cell, seed: int) -> Path:
     return directory / RUNS / cell.place(seed)
 
 
+@dataclass(frozen=True)
+class Job:
+    """A run of a cell: what one worker process does."""
+
+    index: int
+    """The number of the cell in the sweep."""
+    cell: Cell
+    seed: int
+
+    def run(self, directory: Path) -> Path:
+        """The run's directory, in a sweep's directory."""
+        return run_directory(directory, self.cell, self.seed)
+
+    def log(self, directory: Path) -> Path:
+        """What its workers printed, one after the other: logs/ENV/LABEL/seed-N.txt."""
+        return directory / "logs" / self.cell.place(self.seed).with_suffix(".txt")
+
+    def discard(self, directory: Path) -> None:
+        """Removes checkpoints and replay, when it is complete: 400 Atari replays are 3 TB."""
+        for name in ("checkpoint", "replay"):
+            shutil.rmtree(self.run(directory) / name, ignore_errors=True)
+
+    def __str__(self) -> str:
+        return f"{self.cell.env} {self.cell.label}, seed {self.seed}"
+
+
+def jobs_of(sweep: Sweep) -> Iterator[Job]:
+    """The jobs of a sweep, in its order."""
+    for index, cell in enumerate(sweep.cells):
+        for seed in cell.seeds:
+            yield Job(index, cell, seed)
+
+
 def write_sweep(directory: Path, sweep: Sweep) -> None:
     """Writes ``sweep.json`` into a directory, which is made if need be."""
     with writing(directory):
@@ -285,7 +312,6 @@ def to_json(sweep: Sweep) -> str:
             "env": cell.env,
             "label": cell.label,
             "seeds": cell.seeds,
-            "together": cell.together,
             "config": {k: v for k, v in cell.config.to_dict().items() if k != "seed"},
         }
         for cell in sweep.cells
@@ -311,6 +337,14 @@ def from_json(content: str, file: str = SWEEP_FILE) -> Sweep:
             cell["config"] = Config.from_dict({**cell["config"], "seed": 0}, place)
     sweep: Sweep = checked({"command": None, "version": None, **data, "cells": cells}, Sweep, file)
     return sweep
+
+
+def find_job(directory: Path, index: int, seed: int) -> Job:
+    """A job of a sweep's directory, by its cell and its seed."""
+    for job in jobs_of(read_sweep(directory)):
+        if (job.index, job.seed) == (index, seed):
+            return job
+    raise UserError(f"{directory}: no run of cell {index} with seed {seed}")
 
 
 def difference(old: Sweep, new: Sweep) -> str:

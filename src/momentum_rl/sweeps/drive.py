@@ -12,15 +12,16 @@ from momentum_rl.runs.files import CONFIG, ENDED, read_config
 from momentum_rl.runs.lock import SWEEP_LOCK, Lock
 from momentum_rl.runs.sweep import (
     SWEEP_FILE,
+    Job,
     Sweep,
     config_changes,
     difference,
+    jobs_of,
     read_sweep,
     read_sweep_file,
     write_sweep,
 )
 from momentum_rl.sweeps.local import Event, ThisMachine
-from momentum_rl.sweeps.plan import Job, grouped, jobs_of, require_trainable
 from momentum_rl.sweeps.status import RunStatus, job_status, note_failure
 from momentum_rl.version import __version__
 
@@ -32,7 +33,6 @@ NAMED = {file.stem: file for file in sorted((Path(__file__).parent / "named").gl
 """The sweeps that have names: ``paper`` is the protocol in full; ``laptop`` keeps the matrix as far
 as a night on two cores allows, with shorter runs of the same shape; ``quick`` only shows that
 everything works. What each takes is in docs/sweeps.md."""
-SCALES = ("quick", "laptop", "paper")
 
 
 def run_sweep(
@@ -59,7 +59,7 @@ def run_sweep(
     stored = existing(sweep, directory)
     if stored is None:
         assert sweep is not None
-        chosen = grouped(replace(sweep, command=command, version=__version__))
+        chosen = replace(sweep, command=command, version=__version__)
         jobs = list(jobs_of(chosen))
     else:
         chosen, jobs = stored, left_over(directory, stored)
@@ -72,14 +72,15 @@ def run_sweep(
         describe(chosen, jobs, say)
         if dry_run:
             for job in jobs:
-                say(f"task         {job}: {job.cell.config.steps:,} steps each")
+                say(f"task         {job}: {job.cell.config.steps:,} steps")
             return []
         if stored is None:
             write_sweep(directory, chosen)
         say(f"progress     movi status {directory} --watch")
         with closing(Lock(directory / SWEEP_LOCK, "sweep")):
             for job in jobs_of(chosen):
-                discard_done(directory, job)  # a driver that was killed may have left it
+                if job_status(directory, job).state in ENDED:
+                    job.discard(directory)  # a driver that was killed may have left it
             with closing(pool.run(directory, jobs, trust)) as events:
                 return follow(events, directory, len(jobs), say)
 
@@ -95,28 +96,17 @@ def follow(events: Iterable[Event], directory: Path, count: int, say: Say) -> li
             say(f"started      {job}{again}")
             continue
         ended += 1
-        lost = unfinished(directory, job, event.reason)
-        failed += lost
-        discard_done(directory, job)
-        state = "failed" if lost else next(job_status(directory, job)).state
-        word = "finished" if not lost and len(job.seeds) > 1 else state
-        say(f"{word:12} {job} ({ended}/{count})")
+        reason = event.reason or "ended early"
+        note_failure(directory, job, reason)
+        run = job_status(directory, job)
+        if run.state in ENDED:
+            job.discard(directory)
+        else:
+            log = job.log(directory)
+            run = replace(run, state="failed", message=f"{run.message or reason} (log: {log})")
+            failed.append(run)
+        say(f"{run.state:12} {job} ({ended}/{count})")
     return failed
-
-
-def unfinished(directory: Path, job: Job, reason: str) -> list[RunStatus]:
-    """The runs of a job that no worker will continue and that have no result."""
-    reason = reason or "ended early"
-    note_failure(directory, job, reason)
-    runs = [run for run in job_status(directory, job) if run.state not in ENDED]
-    log = job.log(directory)
-    return [replace(run, message=f"{run.message or reason} (log: {log})") for run in runs]
-
-
-def discard_done(directory: Path, job: Job) -> None:
-    """Removes what a job no longer needs, if it is complete."""
-    if all(run.state in ENDED for run in job_status(directory, job)):
-        job.discard(directory)
 
 
 def existing(sweep: Sweep | None, directory: Path) -> Sweep | None:
@@ -144,26 +134,40 @@ def left_over(directory: Path, sweep: Sweep) -> list[Job]:
     """The jobs that are not complete; refuses runs with another config than the matrix says."""
     left = []
     for job in jobs_of(sweep):
-        for seed, path in zip(job.seeds, job.runs(directory)):
-            check_own_directory(path, directory)
-            if (path / CONFIG).exists():
-                changed = config_changes(job.cell.config_of(seed), read_config(path))
-                if changed:
-                    raise UserError(f"{path}: has another config: {', '.join(changed)}")
+        path = job.run(directory)
+        check_own_directory(path, directory)
+        if (path / CONFIG).exists():
+            changed = config_changes(job.cell.config_of(job.seed), read_config(path))
+            if changed:
+                raise UserError(f"{path}: has another config: {', '.join(changed)}")
         check_own_directory(job.log(directory).parent, directory)
-        runs = list(job_status(directory, job))
-        for run, path in zip(runs, job.runs(directory)):
-            if run.state == "unreadable":
-                raise UserError(f"{path}: {run.message}")
-        if not all(run.state in ENDED for run in runs):
+        run = job_status(directory, job)
+        if run.state == "unreadable":
+            raise UserError(f"{path}: {run.message}")
+        if run.state not in ENDED:
             left.append(job)
     return left
 
 
+def require_trainable(sweep: Sweep, trust: Collection[str] = ()) -> None:
+    """Raises unless every environment and algorithm can be made, and every run would learn."""
+    from momentum_rl.envs.make import make_environment
+    from momentum_rl.training.build import check_learns, configured_learner, known_config
+
+    configs = [known_config(cell.config, None, trust) for cell in sweep.cells]
+    spaces = {}
+    for env in dict.fromkeys(config.env for config in configs):
+        with closing(make_environment(env, 1, trust=trust)) as environment:
+            spaces[env] = environment.spaces
+    for config in configs:
+        check_learns(config)
+        configured_learner(config, spaces[config.env])
+
+
 def describe(sweep: Sweep, jobs: Sequence[Job], say: Say) -> None:
     """Says what will be done."""
-    left = sum(len(job.seeds) for job in jobs)
-    steps = sum(len(job.seeds) * job.cell.config.steps for job in jobs)
+    left = len(jobs)
+    steps = sum(job.cell.config.steps for job in jobs)
     runs = f"runs         {sweep.runs} ({len(sweep.cells)} cells)"
     if left < sweep.runs:
         runs += f", {sweep.runs - left} complete, {left} to do"
@@ -222,6 +226,4 @@ def sweep_named(name: str, scale: str | None, trust: Collection[str] = ()) -> Sw
         raise UserError(
             f"sweep: {name!r}, expected one of {', '.join(NAMED)} or a file (.toml or .json)"
         )
-    if scale not in SCALES:
-        raise UserError(f"scale: {scale!r}, expected one of {', '.join(SCALES)}")
     return read_sweep_file(NAMED[name], trust, scale)

@@ -10,7 +10,7 @@ from pathlib import Path
 from momentum_rl.errors import check_count
 from momentum_rl.plumbing.signals import heard
 from momentum_rl.plumbing.sizes import available_cores
-from momentum_rl.sweeps.plan import Job
+from momentum_rl.runs.sweep import Job
 from momentum_rl.sweeps.worker import Process, died, start_worker, stop, why_ended
 
 ATTEMPTS = 3

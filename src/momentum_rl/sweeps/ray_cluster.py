@@ -20,8 +20,8 @@ from typing import Any
 
 from momentum_rl.errors import MissingExtra, UserError
 from momentum_rl.plumbing.signals import heard
+from momentum_rl.runs.sweep import Job, find_job
 from momentum_rl.sweeps.local import POLL, Event
-from momentum_rl.sweeps.plan import Job, find_job
 from momentum_rl.sweeps.worker import GRACE, died, start_worker, stop, why_ended
 
 RETRIES = 20
@@ -96,7 +96,7 @@ class RayCluster:
         threads = f"any:{max(1, math.ceil(self.cpus))}"
         where = str(directory.absolute())
         under_way = {
-            task.remote(where, job.index, job.seeds[0], threads, tuple(trust)): job for job in jobs
+            task.remote(where, job.index, job.seed, threads, tuple(trust)): job for job in jobs
         }
         try:
             while under_way:

@@ -4,7 +4,6 @@ A run is under way while its process holds its lock; how far it is, its rows of 
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import timedelta
@@ -26,12 +25,9 @@ from momentum_rl.runs.files import (
 )
 from momentum_rl.runs.finding import directories, is_run
 from momentum_rl.runs.lock import RUN_LOCK, SWEEP_LOCK, is_locked
-from momentum_rl.runs.sweep import SWEEP_FILE, read_sweep
-from momentum_rl.sweeps.plan import Job, jobs_of
+from momentum_rl.runs.sweep import SWEEP_FILE, Job, jobs_of, read_sweep
 
 STATES = ("waiting", "running", "interrupted", "finished", "diverged", "failed", "unreadable")
-DEPTH = 4
-"""How many folders deep runs are looked for below a directory that holds no sweep."""
 _STYLES = {"running": "bold", "failed": "red", "unreadable": "red", "diverged": "yellow"}
 
 
@@ -100,10 +96,10 @@ def overview(directory: Path) -> Overview:
         raise UserError(f"{directory}: is a file, expected a directory of runs")
     if (directory / SWEEP_FILE).exists():
         sweep = read_sweep(directory)
-        runs = (run for job in jobs_of(sweep) for run in job_status(directory, job))
+        runs = (job_status(directory, job) for job in jobs_of(sweep))
         driven = is_locked(directory / SWEEP_LOCK)
         return Overview(f"sweep {sweep.name}, {sweep.scale}", tuple(runs), driven)
-    places = [path for path, files in directories(directory, DEPTH) if is_run(files)]
+    places = [path for path, files in directories(directory) if is_run(files)]
     if not places:
         raise UserError(
             f"{directory}: no sweep and no runs in it (no {SWEEP_FILE}, no config.json)"
@@ -111,11 +107,10 @@ def overview(directory: Path) -> Overview:
     return Overview(f"{len(places)} runs", tuple(map(_single_status, places)), None)
 
 
-def job_status(directory: Path, job: Job) -> Iterator[RunStatus]:
-    """The runs of a job."""
-    for seed, path in zip(job.seeds, job.runs(directory)):
-        run = RunStatus(job.cell.env, job.cell.label, seed, steps=job.cell.config.steps)
-        yield _of_files(path, run)
+def job_status(directory: Path, job: Job) -> RunStatus:
+    """The run of a job."""
+    run = RunStatus(job.cell.env, job.cell.label, job.seed, steps=job.cell.config.steps)
+    return _of_files(job.run(directory), run)
 
 
 def _single_status(path: Path) -> RunStatus:
@@ -160,13 +155,13 @@ def _last_row(run: Path) -> list[TimingRow]:
 
 
 def note_failure(directory: Path, job: Job, reason: str) -> None:
-    """Writes what ended a job into those of its runs that have not said it themselves."""
-    for path, run in zip(job.runs(directory), job_status(directory, job)):
-        if run.state in ("waiting", "interrupted"):
-            status = asdict(StatusFile("failed", run.step, reason, now()))
-            with suppress(OSError, UserError):  # the disk may be full
-                path.mkdir(parents=True, exist_ok=True)
-                write_aside(path / STATUS, as_json(status) + "\n")
+    """Writes what ended a job into its run, if that has not said it itself."""
+    path, run = job.run(directory), job_status(directory, job)
+    if run.state in ("waiting", "interrupted"):
+        status = asdict(StatusFile("failed", run.step, reason, now()))
+        with suppress(OSError, UserError):  # the disk may be full
+            path.mkdir(parents=True, exist_ok=True)
+            write_aside(path / STATUS, as_json(status) + "\n")
 
 
 def table(seen: Overview) -> Any:

@@ -1,10 +1,10 @@
-"""A worker process: the runs of one job, to their end; and how it is started and stopped.
+"""A worker process: one run, to its end; and how it is started and stopped.
 
-``python -P -m momentum_rl.sweeps.worker DIR CELL SEED CORES [MODULE …]`` takes the seeds of cell
-number CELL that go together with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two.
-The modules are those that ids of environments and names of algorithms may name (``--trust``). It
-continues what is unfinished and leaves what is finished alone, so it may be started again. When the
-process that started it dies, the standard input closes: the worker saves its state and stops.
+``python -P -m momentum_rl.sweeps.worker DIR CELL SEED CORES [MODULE …]`` trains the run of cell
+number CELL with SEED, on some cores: ``0,1`` are these two, ``any:2`` are any two. The modules are
+those that ids of environments and names of algorithms may name (``--trust``). It continues what is
+unfinished and leaves what is finished alone, so it may be started again. When the process that
+started it dies, the standard input closes: the worker saves its state and stops.
 """
 
 import os
@@ -22,7 +22,7 @@ from momentum_rl.errors import Interrupted, UserError
 from momentum_rl.plumbing.files import open_own, writing
 from momentum_rl.plumbing.signals import stopping
 from momentum_rl.runs.lock import InUse
-from momentum_rl.sweeps.plan import Job, find_job
+from momentum_rl.runs.sweep import Job, find_job
 from momentum_rl.sweeps.status import note_failure
 
 FAILED = 1
@@ -38,7 +38,7 @@ Process = subprocess.Popen[bytes]
 def start_worker(directory: Path, job: Job, cores: str, trust: Collection[str] = ()) -> Process:
     """A worker process; it stops when this process ends or closes its standard input."""
     log = job.log(directory)
-    words = [str(directory), str(job.index), str(job.seeds[0]), cores, *trust]
+    words = [str(directory), str(job.index), str(job.seed), cores, *trust]
     output: IO[bytes]
     with writing(log):
         log.parent.mkdir(parents=True, exist_ok=True)
@@ -108,7 +108,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def when_free(work: Callable[[], None]) -> None:
-    """Retries while the runs are in use: a worker before this one may still save its state."""
+    """Retries while the run is in use: a worker before this one may still save its state."""
     end = time.monotonic() + GRACE + 30
     while True:
         try:
@@ -120,10 +120,9 @@ def when_free(work: Callable[[], None]) -> None:
 
 
 def perform(directory: Path, job: Job, trust: Sequence[str] = ()) -> None:
-    """Trains the job's runs, as far as they are not trained, to their end."""
+    """Trains the job's run, as far as it is not trained, to its end."""
     from momentum_rl.spaces import is_gymnax
-    from momentum_rl.training.fused_loop import prepare_fused
-    from momentum_rl.training.train import Watcher, train_seeds
+    from momentum_rl.training.train import Watcher, train
 
     class ToLog(Watcher):
         """Announcements go to the log."""
@@ -133,11 +132,9 @@ def perform(directory: Path, job: Job, trust: Sequence[str] = ()) -> None:
 
     with stopping() as stop:
         if is_gymnax(job.cell.env):
-            share = int(os.environ["NPROC"])
-            os.environ["NPROC"] = "1"  # a core for each seed's program, not several for one
-            prepare_fused(min(len(job.seeds), share))
-        config, outs = job.cell.config, job.runs(directory)
-        train_seeds(config, job.seeds, outs, watcher=ToLog(), stop=stop, trust=trust)
+            os.environ["NPROC"] = "1"  # see prepare_fused: one thread is faster than several
+        config = job.cell.config_of(job.seed)
+        train(config, job.run(directory), watcher=ToLog(), stop=stop, trust=trust)
 
 
 def use_cores(cores: str) -> None:

@@ -282,8 +282,6 @@ def built(
     runs: Sequence[Path],
     overrides: Overrides,
     announce: Callable[[str], None],
-    *,
-    vectorised: bool,
 ) -> Iterator[Built]:
     """Everything for runs that differ in their seeds alone; closed at the end.
 
@@ -291,7 +289,7 @@ def built(
     """
     check_learns(configs[0])
     if overrides.is_fused(configs[0]):
-        yield _fused(configs, runs, overrides, announce, vectorised)
+        yield _fused(configs, runs, overrides, announce)
         return
     environment = overrides.environment
     make = overrides.make_environment
@@ -356,7 +354,6 @@ def _fused(
     runs: Sequence[Path],
     overrides: Overrides,
     announce: Callable[[str], None],
-    vectorised: bool,
 ) -> Built:
     config, seeds = configs[0], [one.seed for one in configs]
     check_count("num_envs", config.num_envs, most=MOST)
@@ -374,7 +371,7 @@ def _fused(
         on_disk = len(seeds) * _bytes_of_copy(config, spaces)
         require_space(len(seeds) * config.replay_capacity, on_disk, files[0])
     _announce(config, replay, size, announce)
-    loop = FusedLoop(config, environment, what.learner, seeds, files, vectorised=vectorised)
+    loop = FusedLoop(config, environment, what.learner, seeds, files)
 
     @cache  # compiled once, for all evaluations of a run
     def hosted(n: int) -> HostedEnvironment:

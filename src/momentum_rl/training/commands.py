@@ -94,8 +94,6 @@ class Resume:
     """A run directory, or one with those of several seeds (seed-0, seed-1, …)."""
     steps: int | None = None
     """More agent steps than the run has; None: as many as it has."""
-    checkpoint_every: int | None = None
-    """Agent steps between two checkpoints from now on; None: as before."""
     trust: Trust = ()
 
     def execute(self) -> None:
@@ -106,9 +104,7 @@ class Resume:
         configs = [as_asked(run) for run in runs]
         longest = max(config.steps for config in configs)  # a kill may have come in an extension
         steps = longest if self.steps is None else self.steps
-        given = {"steps": steps, "checkpoint_every": self.checkpoint_every}
-        changes: dict[str, Any] = {name: v for name, v in given.items() if v is not None}
-        configs = [replace(config, **changes) for config in configs]
+        configs = [replace(config, steps=steps) for config in configs]
         if len({replace(config, seed=0) for config in configs}) > 1:
             raise UserError(f"{self.run}: its runs have different configs; resume each by itself")
         _train(configs[0], [config.seed for config in configs], runs, trust=self.trust)

@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import closing
 from functools import partial
 from itertools import count
 from types import MappingProxyType
@@ -15,10 +14,8 @@ import numpy as np
 from momentum_rl.agents.agent import Agent
 from momentum_rl.agents.method import Greedy
 from momentum_rl.envs.jax_env import HostedEnvironment, Played
-from momentum_rl.errors import Interrupted, UserError, check_fraction
+from momentum_rl.errors import UserError, check_fraction
 from momentum_rl.plumbing.compilation import shared
-from momentum_rl.plumbing.signals import Stop, never
-from momentum_rl.runs.config import Config
 from momentum_rl.spaces import LONGEST, Environment
 from momentum_rl.training.loop import Exploration, drawn, env_seeds, epsilon_greedy
 
@@ -135,35 +132,6 @@ def evaluate(
         )
     every = [episode for episodes_of_one in played for episode in episodes_of_one]
     return Evaluation([score for score, _ in every], [steps for _, steps in every], bias.mean)
-
-
-def evaluate_config(
-    agent: Agent,
-    config: Config,
-    make_environment: Callable[[int], Environment],
-    stop: Stop = never,
-    at: int | None = None,
-    *,
-    values_are_returns: bool = False,
-) -> Evaluation:
-    """The evaluation at the end of a run, or during it, at a step; the bias if it means one."""
-    episodes = config.final_episodes if at is None else config.periodic_episodes
-
-    def look(done: int) -> None:
-        if (signal := stop()) is not None and done < episodes:
-            raise Interrupted("interrupted in the evaluation", signal)
-
-    with closing(make_environment(min(episodes, 10 if at is None else 20))) as environment:
-        return evaluate(
-            agent,
-            environment,
-            episodes,
-            epsilon=config.evaluation_epsilon,
-            seed=config.seed,
-            at=at,
-            discounted=Discounted(config.gamma, config.reward_clip) if values_are_returns else None,
-            on_step=look,
-        )
 
 
 class _Bias:

@@ -1,4 +1,4 @@
-"""The fused loop: training in compiled chunks, for one seed or for many side by side.
+"""The fused loop: training in compiled chunks, for one seed or for several side by side.
 
 A chunk is environments, replay, updates and synchronisations in one compiled loop. The order within
 an agent step, its gates and its random numbers are the host loop's (see ``training.host_loop``). In
@@ -157,25 +157,20 @@ def make_chunk(
     environment: JaxEnvironment,
     learner: Learner,
     length: int,
-    seeds: int | None = None,
 ) -> "Chunk":
-    """Chunks of at most ``length`` vector steps; those of equal parts are compiled once.
-
-    With ``seeds`` the state, the keys and the records of ``run`` have a leading axis of seeds.
-    """
+    """Chunks of at most ``length`` vector steps; those of equal parts are compiled once."""
     settings = ChunkConfig(*(getattr(config, name) for name in ChunkConfig._fields))
-    return _shared_chunk(settings, environment, learner, length, seeds)
+    return _shared_chunk(settings, environment, learner, length)
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """The functions of a chunk, on one seed but for ``run``; n, F and K as in the module's text."""
+    """The functions of a chunk; n, F and K as in the module's text."""
 
     config: ChunkConfig
     environment: JaxEnvironment
     learner: Learner
     length: int
-    seeds: int | None = None
 
     @cached_property
     def compiled(self) -> Callable[..., tuple[FusedState, Records]]:
@@ -211,14 +206,8 @@ class Chunk:
     ) -> tuple[FusedState, Records]:
         """``count`` vector steps after number ``first``; past agent step ``limit`` nothing is
         learned."""
-        draw, vector_step = self.draw, self.vector_step
-        if self.seeds is not None:
-            # Mapped inside the loop: counters stay common to all seeds, so a gate stays a branch.
-            draw = jax.vmap(draw, in_axes=(0, None))
-            vector_step = jax.vmap(vector_step, in_axes=(0, 0, None, None, None, None))
-        drawn = draw(keys, first)
-        seeds = () if self.seeds is None else (self.seeds,)
-        shape = (self.length, *seeds, self.config.num_envs)
+        drawn = self.draw(keys, first)
+        shape = self.length, self.config.num_envs
         empty = Records(
             jnp.zeros(shape, jnp.float32),
             jnp.zeros(shape, bool),
@@ -228,7 +217,7 @@ class Chunk:
         def body(t: Array, carry: tuple[FusedState, Records]) -> tuple[FusedState, Records]:
             state, records = carry
             now = Limits(epsilon.ever[t], epsilon.last[t])
-            state, new = vector_step(state, drawn, now, first, t, limit)
+            state, new = self.vector_step(state, drawn, now, first, t, limit)
             return state, jax.tree.map(lambda array, value: array.at[t].set(value), records, new)
 
         return jax.lax.fori_loop(0, count, body, (state, empty))
@@ -422,27 +411,21 @@ class FusedLoop:
         learner: Learner,
         seeds: Sequence[int],
         files: Sequence[Path] = (),
-        *,
-        vectorised: bool = True,
     ) -> None:
         """Resets the environments and initialises the learners, each by its own seed.
 
-        ``files`` are directories for the replays' files, none without checkpoints. ``vectorised``
-        maps the seeds inside one program, instead of running one program for each.
+        ``files`` are directories for the replays' files, none without checkpoints.
         """
         spaces = environment.spaces
         self.config, self.seeds, self._files = config, tuple(seeds), tuple(files)
         self._space, self._action = spaces.observation, spaces.action
         self._replays: list[UniformReplay] = []  # the rings' copies in files
         self.step = self.vector_steps = 0
-        self._vectorised = vectorised and len(seeds) > 1
         self._size = max(1, CHUNK // config.num_envs)
         self.runs = [SeedRun(config, seed, learner.metrics) for seed in seeds]
-        mapped = len(seeds) if self._vectorised else None
-        self._chunk = make_chunk(config, environment, learner, self._size, mapped)
-        self.states: list[FusedState] = self._placed([self._chunk.init(seed) for seed in seeds])
-        keys = [keys_of(seed, config.num_envs) for seed in seeds]
-        self._keys: list[Keys] = self._placed(keys)
+        self._chunk = make_chunk(config, environment, learner, self._size)
+        self.states: list[FusedState] = _placed([self._chunk.init(seed) for seed in seeds])
+        self._keys: list[Keys] = _placed([keys_of(seed, config.num_envs) for seed in seeds])
         self._inspection = Inspection(config, learner)
 
     @property
@@ -484,7 +467,7 @@ class FusedLoop:
         """The metrics of a seed since its last row."""
         run, health = self.runs[i], {}
         if run.diverged is None and self.added == until:
-            state = self.state(i)
+            state = self.states[i]
             health = self._inspection.row(
                 run.seed,
                 state.learner,
@@ -516,18 +499,12 @@ class FusedLoop:
             if all(run.diverged and run.noticed_at(until) <= self.step for run in self.runs):
                 return
 
-    def state(self, i: int) -> FusedState:
-        """The state of a seed's run; valid until the next ``advance``."""
-        if not self._vectorised:
-            return self.states[i]
-        return jax.tree.map(lambda leaf: leaf[i], self.states[0])
-
     def snapshot(self, i: int) -> Saved:
         """All that ``restore`` needs of a seed, but for the ring, which is in its files.
 
         Only what was added since the last snapshot is fetched from the device.
         """
-        state, replay = self.state(i), self._replays[i]
+        state, replay = self.states[i], self._replays[i]
         count = min(self.added - replay.added, self.config.replay_capacity)
         slots = np.arange(self.added - count, self.added) % self.config.replay_capacity
         if count:
@@ -540,17 +517,14 @@ class FusedLoop:
     def restore(self, saved: Sequence[Saved]) -> None:
         """Continues from snapshots of all seeds at the same step, as if it had never stopped."""
         self._open(saved[0].state["replay"])
-        ticks = {int(one.state["ticks"]) for one in saved}
-        if len(ticks) != 1:
-            raise UserError(f"checkpoints of different steps: {sorted(ticks)}")
-        self.vector_steps = ticks.pop()
+        self.vector_steps = int(saved[0].state["ticks"])
         self.step = min(self.added, self.config.steps)
         restored = []
         for i, ((arrays, about), replay) in enumerate(zip(saved, self._replays)):
             replay.restore(about["replay"])
             if replay.added != self.added:
                 raise Damaged(f"replay: {replay.added} transitions, expected {self.added}")
-            state = self.state(i)
+            state = self.states[i]
             ring = Transition(*(np.zeros(leaf.shape, leaf.dtype) for leaf in state.ring))
             numbers, rows = replay.newest()
             for array, values in zip(ring, rows):
@@ -559,7 +533,7 @@ class FusedLoop:
             rows = Transition(*map(jnp.asarray, ring))
             restored.append(FusedState(learner, rows, environments, observation))
             self.runs[i].restore(arrays, about)
-        self.states = self._placed(restored)
+        self.states = _placed(restored)
 
     @property
     def added(self) -> int:
@@ -568,16 +542,7 @@ class FusedLoop:
 
     def parameters(self, i: int) -> dict[str, Any]:
         """A copy of the online networks' parameters of a seed."""
-        if not self._vectorised:
-            return jax.tree.map(np.array, self.states[i].learner.online)
-        return jax.tree.map(lambda leaf: np.array(leaf[i]), self.states[0].learner.online)
-
-    def _placed(self, seeds: Sequence[Any]) -> list[Any]:
-        """One tree for each program: programs on different devices run at the same time."""
-        if self._vectorised:
-            return [jax.tree.map(lambda *leaves: jnp.stack(leaves), *seeds)]
-        devices = jax.local_devices()
-        return [jax.device_put(one, devices[i % len(devices)]) for i, one in enumerate(seeds)]
+        return jax.tree.map(np.array, self.states[i].learner.online)
 
     def _take(self, count: int) -> None:
         """One chunk of vector steps, for every seed."""
@@ -586,17 +551,12 @@ class FusedLoop:
         counters = map(np.int32, (self.vector_steps, count, self.config.steps))
         arguments = (epsilon, *counters)
         records = []
-        for j, keys in enumerate(self._keys):  # dispatched one after the other, run side by side
-            self.states[j], new = self._chunk.compiled(self.states[j], keys, *arguments)
+        for i, keys in enumerate(self._keys):  # dispatched one after the other, run side by side
+            self.states[i], new = self._chunk.compiled(self.states[i], keys, *arguments)
             records.append(new)
-        diverged = [np.asarray(state.learner.diverged_at) for state in self.states]
-        host = [jax.tree.map(lambda leaf: np.asarray(leaf)[:count], new) for new in records]
-        for i, run in enumerate(self.runs):
-            if self._vectorised:
-                seen, at = jax.tree.map(lambda leaf, i=i: leaf[:, i], host[0]), diverged[0][i]
-            else:
-                seen, at = host[i], diverged[i]
-            run.add(seen, int(at))
+        for i, (run, new) in enumerate(zip(self.runs, records)):
+            seen = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], new)
+            run.add(seen, int(self.states[i].learner.diverged_at))
             self._check(i, seen.reward)
         self.vector_steps += count
         self.step = min(self.added, self.config.steps)
@@ -610,9 +570,9 @@ class FusedLoop:
         # As many as in a whole chunk, so that it is compiled once.
         numbers = self.added + np.arange(self._size * self.config.num_envs)
         slots = numbers % self.config.replay_capacity
-        state, index = (self.states[0], (i, slots)) if self._vectorised else (self.states[i], slots)
-        for rows in _seen(state.ring, index):
-            space.checked(np.asarray(rows)[: rewards.size], "observation", *at)
+        rows = _fetched(self.states[i].ring, slots)
+        for seen in (rows.observation, rows.next_observation):
+            space.checked(np.asarray(seen)[: rewards.size], "observation", *at)
 
 
 def _due(config: Config, period: int, step: int) -> int:
@@ -620,9 +580,10 @@ def _due(config: Config, period: int, step: int) -> int:
     return max(0, step // period - config.learns_after // period)
 
 
-@jax.jit
-def _seen(ring: Transition, index: Any) -> tuple[Array, Array]:
-    return ring.observation[index], ring.next_observation[index]
+def _placed(seeds: Sequence[Any]) -> list[Any]:
+    """One tree for each seed's program: programs on different devices run at the same time."""
+    devices = jax.local_devices()
+    return [jax.device_put(one, devices[i % len(devices)]) for i, one in enumerate(seeds)]
 
 
 @jax.jit

@@ -27,7 +27,6 @@ from momentum_rl.spaces import (
     Environment,
     Outcome,
     Replay,
-    Spaces,
     Transition,
     check_rewards,
     is_restorable,
@@ -76,7 +75,6 @@ class HostLoop:
         self.learner = HostLearner(learner, config.seed)
         self.scores = Scores(environment.num_envs)
         self.step = self.vector_steps = self.updates = self.syncs = 0
-        self._minibatches = learner.minibatches
         self._inspection = Inspection(config, learner)
         self._epsilon = config.epsilon_schedule
         self._acting = Draws(
@@ -158,8 +156,7 @@ class HostLoop:
         assert is_restorable(self.environment)
         self.replay = self._make_replay(state["replay"])
         self.replay.restore(state["replay"])
-        m = self._minibatches, self.config.batch_size
-        self.learner.restore(arrays, self.environment.spaces, m)
+        self.learner.restore(arrays)
         prefix = "environment."
         self._observation = self.environment.restore(
             {name.removeprefix(prefix): a for name, a in arrays.items() if name.startswith(prefix)}
@@ -187,8 +184,6 @@ class HostLoop:
         """The policy's actions, or random ones where the environments explore."""
         words, spaces = self._acting(self.vector_steps), self.environment.spaces
         exploration = exploring(words, limits(float(self._epsilon(self.step))), spaces)
-        if exploration.where.all():
-            self.learner.start()  # no action waits for this update: it runs beside the environments
         return epsilon_greedy(
             exploration, lambda: self.learner.act(self._observation, self.vector_steps)
         )
@@ -222,7 +217,7 @@ class HostLoop:
             self.syncs += 1
 
 
-# The learner, one compiled call per step wherever possible --------------------------------------
+# The learner -------------------------------------------------------------------------------------
 
 
 class _Carry(NamedTuple):
@@ -236,21 +231,9 @@ class _Keys(NamedTuple):
     policy: jax.Array
 
 
-class _Pending(NamedTuple):
-    """An update that is held back, as it is in a checkpoint: a ``Transition`` and the step."""
-
-    observation: Any
-    action: Any
-    reward: Any
-    discount: Any
-    next_observation: Any
-    step: Any
-
-
 class _Compiled(NamedTuple):
     init: Callable[..., LearnerState]
     update: Callable[..., _Carry]
-    update_and_act: Callable[..., tuple[_Carry, jax.Array]]
     sync: Callable[[LearnerState], LearnerState]
     act: Callable[..., jax.Array]
 
@@ -275,27 +258,20 @@ def _compiled(learner: Learner) -> _Compiled:
     def act(state: LearnerState, keys: _Keys, observation: Any, number: Any) -> jax.Array:
         return learner.act(state, observation, jax.random.fold_in(keys.policy, number))
 
-    def update_and_act(
-        carry: _Carry, keys: _Keys, batches: Transition, step: Any, observation: Any, number: Any
-    ) -> tuple[_Carry, jax.Array]:
-        carry = update(carry, keys, batches, step)
-        return carry, act(carry.state, keys, observation, number)
-
     options = library_takes("products")
     return _Compiled(
         init=jax.jit(learner.init),
         update=jax.jit(update, donate_argnums=0, compiler_options=options),
-        update_and_act=jax.jit(update_and_act, donate_argnums=0, compiler_options=options),
         sync=jax.jit(learner.sync, donate_argnums=0),
-        act=jax.jit(act),
+        act=jax.jit(act, compiler_options=options),
     )
 
 
 class HostLearner:
-    """Holds the state; ``update``, ``sync`` and ``act`` take effect in the order of their calls.
+    """Holds the state; ``update``, ``sync`` and ``act`` are a compiled call each.
 
-    An update is held back until something needs its result. That is nearly always ``act``, and then
-    both run in one compiled call.
+    A call returns at once, and what it computes runs beside the environments until ``act`` or a
+    look at the numbers needs it.
     """
 
     def __init__(self, learner: Learner, seed: int) -> None:
@@ -304,43 +280,27 @@ class HostLearner:
         state = self._run.init(key_of(seed, INITIALISATION))
         means = {name: jnp.float32(0) for name in learner.metrics}
         self._carry = _Carry(state, means, jnp.int32(0))
-        self._pending: tuple[Transition, np.int32] | None = None
 
     @property
     def state(self) -> LearnerState:
         """The state, after all calls so far; valid until the next one."""
-        self._flush()
         return self._carry.state
 
     def update(self, batches: Transition, step: int) -> None:
         """One update of every network."""
-        self._flush()
-        self._pending = batches, np.int32(step)
-
-    def start(self) -> None:
-        """Starts an update that is held back, without waiting for it."""
-        self._flush()
+        self._carry = self._run.update(self._carry, self._keys, batches, np.int32(step))
 
     def sync(self) -> None:
         """Synchronises the lagged networks."""
-        self._flush()
         self._carry = self._carry._replace(state=self._run.sync(self._carry.state))
 
     def act(self, observation: np.ndarray, vector_step: int) -> np.ndarray:
         """The policy's actions at the vector step of this number."""
         number = np.int32(vector_step)
-        if self._pending is None:
-            return np.asarray(self._run.act(self._carry.state, self._keys, observation, number))
-        batches, step = self._pending
-        self._pending = None
-        self._carry, actions = self._run.update_and_act(
-            self._carry, self._keys, batches, step, observation, number
-        )
-        return np.asarray(actions)
+        return np.asarray(self._run.act(self._carry.state, self._keys, observation, number))
 
     def take_means(self) -> dict[str, float | None]:
         """The mean of each metric over the updates since the last call; None without any."""
-        self._flush()
         count = int(self._carry.updates)
         means = {name: float(mean) if count else None for name, mean in self._carry.means.items()}
         self._carry = self._carry._replace(
@@ -357,26 +317,9 @@ class HostLearner:
         return jax.tree.map(lambda leaf: np.array(leaf), self.state.online)
 
     def snapshot(self) -> dict[str, np.ndarray]:
-        """All that ``restore`` needs; an update that is held back stays held back."""
-        arrays = arrays_of(self._carry, "learner")
-        if self._pending is not None:
-            batches, step = self._pending
-            arrays |= arrays_of(_Pending(*batches, step), "pending")
-        return arrays
+        """All that ``restore`` needs."""
+        return arrays_of(self._carry, "learner")
 
-    def restore(self, arrays: Mapping[str, np.ndarray], spaces: Spaces, m: tuple[int, int]) -> None:
-        """Continues from a snapshot, with minibatches of m transitions."""
-        carry, pending = tree_of(self._carry, arrays, "learner"), None
-        if "pending.step" in arrays:
-            observation, action = spaces.observation.zeros(*m), spaces.action
-            actions, numbers = np.zeros((*m, *action.shape), action.dtype), np.zeros(m, np.float32)
-            like = _Pending(observation, actions, numbers, numbers, observation, np.int32(0))
-            *batches, step = tree_of(like, arrays, "pending")
-            pending = Transition(*batches), np.int32(step)
-        self._carry, self._pending = carry, pending
-
-    def _flush(self) -> None:
-        if self._pending is not None:
-            batches, step = self._pending
-            self._pending = None
-            self._carry = self._run.update(self._carry, self._keys, batches, step)
+    def restore(self, arrays: Mapping[str, np.ndarray]) -> None:
+        """Continues from a snapshot."""
+        self._carry = tree_of(self._carry, arrays, "learner")

@@ -99,7 +99,7 @@ class Copies:
     def is_due(self, step: int) -> bool:
         """Whether a copy is due at this step."""
         last = self.steps[-1] if self.steps else 0
-        return bool(self.most) and step // self.every > last // self.every
+        return step // self.every > last // self.every
 
     def with_one_of(self, agent: Agent, step: int) -> "Copies":
         """These and a copy of the agent's network, taken at this step."""

@@ -4,7 +4,7 @@ import os
 import subprocess
 import tempfile
 from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from itertools import chain
 from pathlib import Path
@@ -112,16 +112,15 @@ def _encode(ffmpeg: str, frames: Iterator[np.ndarray], file: Path, fps: int) -> 
         try:
             for frame in chain((first,), frames):
                 process.stdin.write(frame.data)
-            process.stdin.close()
-        except BrokenPipeError:  # it says why
-            with suppress(BrokenPipeError):
-                process.stdin.close()
+        except BrokenPipeError:
+            pass  # it says why
         except BaseException:
             process.kill()
             raise
-        if process.wait() != 0:
+        process.communicate()  # closes its input and waits for its end
+        if process.returncode != 0:
             log.seek(0)
-            lines = log.read().decode(errors="replace").split("\n")
+            lines = log.read().decode(errors="replace").splitlines()
             reason = next((line for line in lines if line.strip()), f"status {process.returncode}")
             raise Unwritable(f"out: ffmpeg could not write the video: {reason.strip()}")
 

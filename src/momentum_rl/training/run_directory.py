@@ -15,10 +15,10 @@ import shutil
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,14 +50,12 @@ from momentum_rl.runs.files import (
     ENDED,
     EVALUATION,
     EVALUATIONS,
-    GROUP,
     METRICS,
     STATUS,
     TIMING,
     VERSIONS,
     EvaluationFile,
     EvaluationRow,
-    GroupFile,
     Since,
     Status,
     TimingRow,
@@ -74,36 +72,29 @@ from momentum_rl.version import __version__
 
 REPLAY, CHECKPOINTS = "replay", "checkpoint"
 OPEN_FILES = 7  # of a run: the lock, rows of three kinds, TensorBoard's, two of the replay
-LEFTOVERS = (RUN_LOCK, REPLAY, GROUP, STATUS)  # what a run that died before it began may leave
+LEFTOVERS = (RUN_LOCK, REPLAY, STATUS)  # what a run that died before it began may leave
 RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE, BEST_FILE)
-WRITTEN = (CONFIG, STATUS, VERSIONS, GROUP, *RESULTS)
+WRITTEN = (CONFIG, STATUS, VERSIONS, *RESULTS)
 
-FORMAT = 1  # of a checkpoint
+FORMAT = 2  # of a checkpoint
 KEPT = 2
 SUFFIX = ".safetensors"
 
 log = logging.getLogger("movi")
 
-Opened = TypeVar("Opened", "_Rows", "_Events")
-
 
 class RunDirectory:
     """Writes a run's files; from ``begin`` to ``close`` the only one to do so."""
 
-    def __init__(
-        self, path: str | Path, config: Config, group: Sequence[int] = (), fingerprint: str = ""
-    ) -> None:
+    def __init__(self, path: str | Path, config: Config, fingerprint: str = "") -> None:
         """Takes a new or empty directory, or that of the same run; nothing is changed yet.
 
-        ``group`` has the seeds that are trained together with it in one program, ``fingerprint`` is
-        that of its learner: a run is continued by no other.
+        ``fingerprint`` is that of its learner: a run is continued by no other.
         """
-        self.path, self._config, self._group = Path(path), config, list(group)
+        self.path, self._config = Path(path), config
         self._fingerprint = fingerprint
         check_learner(self.path, fingerprint)
         self._new = not holds_run(self.path)
-        if self._new:
-            check_free(self.path)
         self._is_ours = not self.path.exists()
         with writing(self.path):
             self.path.mkdir(parents=True, exist_ok=True)
@@ -144,15 +135,14 @@ class RunDirectory:
             else:
                 write_aside(self.path / BEST_FILE, best)
             self._begun = True
-            if self._group:
-                self.write_json(GROUP, {"format": 1, "seeds": self._group})
             write_aside(self.path / CONFIG, self._config.to_json())
             timing = _timing(self.path / TIMING, len(self.rows))
-            self._metrics = self._opened(_Rows(self.path / METRICS, kept))
-            self._timing = self._opened(_Rows(self.path / TIMING, _lines(timing)))
+            opened = self._files.enter_context
+            self._metrics = opened(closing(_Rows(self.path / METRICS, kept)))
+            self._timing = opened(closing(_Rows(self.path / TIMING, _lines(timing))))
             if self._config.evaluate_every:
-                self._evaluations = self._opened(_Rows(self.path / EVALUATIONS, played))
-            self._events = self._opened(_Events(self.path))
+                self._evaluations = opened(closing(_Rows(self.path / EVALUATIONS, played)))
+            self._events = opened(closing(_Events(self.path)))
             timing += [{} for _ in self.rows[len(timing) :]]
             for row, times in zip(self.rows, timing):
                 self._events.add({**row, **times})
@@ -164,11 +154,6 @@ class RunDirectory:
         notice = self._write_versions(0 if written is None else step)
         self.status("running", step)
         return notice
-
-    def _opened(self, file: Opened) -> Opened:
-        """A file that ``close`` closes."""
-        self._files.callback(file.close)
-        return file
 
     def _write_versions(self, step: int) -> str:
         """Adds today's versions if they are others; a line about them, if there is one to say."""
@@ -318,11 +303,8 @@ class _Events:
 
 def _evaluation_scalars(evaluation: Mapping[str, Any]) -> dict[str, Any]:
     """An evaluation as TensorBoard shows it."""
-    return {
-        "step": evaluation["step"],
-        "evaluation/mean": evaluation["mean"],
-        "evaluation/std": evaluation["std"],
-    }
+    shown = {f"evaluation/{name}": evaluation[name] for name in ("mean", "std")}
+    return {"step": evaluation["step"], **shown}
 
 
 def _cut(file: Path, written: Mapping[str, Any] | None) -> bytes:
@@ -444,8 +426,8 @@ def read_checkpoint(file: Path) -> Saved:
         raise
     except UserError:
         raise Damaged(f"{file}: damaged, or no checkpoint") from None
-    if about.format > FORMAT:
-        raise UserError(f"{file}: format {about.format}, this version of movi reads up to {FORMAT}")
+    if about.format != FORMAT:
+        raise UserError(f"{file}: format {about.format}, this version of movi reads {FORMAT}")
     if metadata.get("sha256") != _checkpoint_digest(text, arrays):
         raise Damaged(f"{file}: damaged (its checksum is wrong)")
     return Saved(arrays, about.state)
@@ -676,24 +658,6 @@ def evaluation_of(file: EvaluationFile) -> Evaluation:
     others = {name: evaluation_of(other) for name, other in file.average.items()}
     returns = np.array(file.returns, float).tolist()  # null is NaN
     return Evaluation(returns, file.lengths, average=others)
-
-
-def is_grouped(run: Path) -> bool:
-    """Whether a run was begun with others, in one program."""
-    return (run / GROUP).is_file()
-
-
-def check_group(run: Path, seeds: Sequence[int]) -> None:
-    """A run of a group is continued with the others: together they are one program."""
-    data: GroupFile | None = read_if_there(run, GROUP, GroupFile)
-    group = [] if data is None else data.seeds
-    if group != list(seeds):
-        trained = f"with the seeds {group} in one program" if group else "by itself"
-        asked = f"with the seeds {list(seeds)}" if seeds else "by itself"
-        raise UserError(
-            f"out: {run} was trained {trained}, expected to be continued the same way "
-            f"(movi resume {run.parent if group else run}), not {asked}"
-        )
 
 
 def runs_in(directory: Path) -> list[Path]:

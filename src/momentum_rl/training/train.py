@@ -13,12 +13,11 @@ import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import flax.linen as nn
-import jax
 import optax
 
 from momentum_rl.agents.agent import AGENT_FILE, BEST_FILE, Agent, encoded, load
@@ -40,7 +39,7 @@ from momentum_rl.training.build import (
     configured_learner,
     known_config,
 )
-from momentum_rl.training.evaluation import Evaluation, evaluate_config
+from momentum_rl.training.evaluation import Discounted, Evaluation, evaluate
 from momentum_rl.training.kept import Best, Copies, best_in
 from momentum_rl.training.loop import Warnings
 from momentum_rl.training.run_directory import (
@@ -50,11 +49,9 @@ from momentum_rl.training.run_directory import (
     RunDirectory,
     Saved,
     check_free,
-    check_group,
     check_learner,
     continued,
     has_ended,
-    is_grouped,
     newest,
     result_of,
 )
@@ -74,9 +71,6 @@ class Watcher:
 
     def row(self, row: dict[str, Any]) -> None:
         """After every iteration of every seed."""
-
-    def evaluated(self, step: int, evaluation: Evaluation) -> None:
-        """After every evaluation during the run."""
 
 
 @door
@@ -120,7 +114,7 @@ def train(
     overrides = Overrides(environment, make_environment, network, optimiser, trust, algorithm)
     outs = None if out is None else [out]
     with watching(watcher, config) as hears:
-        return _train(config, [config.seed], outs, overrides, None, hears, stop)[0]
+        return _train(config, [config.seed], outs, overrides, hears, stop)[0]
 
 
 @door
@@ -133,24 +127,22 @@ def train_seeds(
     environment: JaxEnvironment | None = None,
     network: nn.Module | Mapping[str, nn.Module] | None = None,
     optimiser: optax.GradientTransformation | None = None,
-    vectorised: bool | None = None,
     watcher: Watcher | None = None,
     stop: Stop = never,
     trust: Collection[str] = (),
 ) -> list[Result]:
-    """Trains one agent per seed; each is that of its own single run, to float precision.
+    """Trains one agent per seed; each is that of its own single run.
 
-    On JAX-native environments the seeds run side by side, elsewhere one after the other.
+    On JAX-native environments the seeds run side by side, each on its own device as far as there
+    are as many (``prepare_fused``); elsewhere one after the other.
 
     Args:
       config: the runs' config; its seed is replaced by each of ``seeds``.
       seeds: different seeds.
       outs: a run directory for each seed; None writes nothing. Runs that are there go on, as in
-        ``train``: seeds of one program together, from the newest checkpoint that all have.
+        ``train``: those side by side from the newest checkpoint that all have.
       algorithm, network, optimiser, watcher, stop, trust: as in ``train``.
       environment: your own, in place of the config's.
-      vectorised: one program for all seeds, or the same program for each. By default as runs that
-        go on began, and new ones by what is faster: on a CPU a program for each, on its own device.
     """
     if len(set(seeds)) != len(seeds) or not seeds:
         raise UserError(f"seeds: {list(seeds)}, expected at least one, all different")
@@ -158,12 +150,12 @@ def train_seeds(
     overrides = Overrides(environment, None, network, optimiser, trust, algorithm)
     with watching(watcher, config) as hears:
         if overrides.is_fused(config):
-            return _train(config, seeds, outs, overrides, vectorised, hears, stop)
+            return _train(config, seeds, outs, overrides, hears, stop)
         results = []
         for i, seed in enumerate(seeds):
             one = replace(config, seed=seed)
             out = None if outs is None else [outs[i]]
-            results += _train(one, [seed], out, overrides, None, hears, stop)
+            results += _train(one, [seed], out, overrides, hears, stop)
         return results
 
 
@@ -172,7 +164,6 @@ def _train(
     seeds: Sequence[int],
     outs: Sequence[str | Path] | None,
     overrides: Overrides,
-    vectorised: bool | None,
     watcher: Watcher,
     stop: Stop,
 ) -> list[Result]:
@@ -196,24 +187,13 @@ def _train(
             check_learner(paths[i], what.fingerprint)
     if len(ended) == len(seeds):
         return [results[i] for i in range(len(seeds))]
-    begun = [path for path in paths if holds_run(path)]
-    if vectorised is None:
-        vectorised = any(map(is_grouped, begun)) if begun else jax.default_backend() != "cpu"
-    together = vectorised and len(seeds) > 1
-    group = list(seeds) if together else []
-    for path in begun:
-        check_group(path, group)
-    if together:
-        results = {}  # one program: it goes on with all of them
     rest = [i for i in range(len(seeds)) if i not in results]
     left, runs = [configs[i] for i in rest], [paths[i] for i in rest if paths]
     allow_files(OPEN_FILES * (len(runs) + 10))  # and as many as ten runs for everything else
     with ExitStack() as stack:
-        run = stack.enter_context(
-            built(left, runs, overrides, watcher.announce, vectorised=vectorised)
-        )
+        run = stack.enter_context(built(left, runs, overrides, watcher.announce))
         directories = [
-            stack.enter_context(closing(RunDirectory(path, one, group, run.what.fingerprint)))
+            stack.enter_context(closing(RunDirectory(path, one, run.what.fingerprint)))
             for path, one in zip(runs, left)
         ]
         results |= dict(zip(rest, drive(run, directories, watcher, stop)))
@@ -263,10 +243,8 @@ def drive(
             for run in going:
                 run.end_iteration(until)
         results = [run.result for run in runs if run.result is not None]
-        diverged = [result.status == "diverged" for result in results]
-        for directory, one in zip(directories, diverged):
-            unused = one and (all(diverged) or not is_grouped(directory.path))
-            if unused or not directory.checkpoints.steps():
+        for directory, result in zip(directories, results):
+            if result.status == "diverged" or not directory.checkpoints.steps():
                 shutil.rmtree(directory.replay, ignore_errors=True)
         return results
 
@@ -318,19 +296,15 @@ class _Run:
     def content(self) -> Saved:
         """What a checkpoint holds of the run."""
         arrays, state = self._loop.snapshot(self._i)
-        more = {"saved": self._saved, "has_ended": self.result is not None}
-        saved = self.copies.saved_with(Saved(arrays, {**state, **more}))
+        saved = self.copies.saved_with(Saved(arrays, {**state, "saved": self._saved}))
         return self._best.saved_with(saved)
 
     def restore(self, saved: Saved) -> str:
         """Goes on from a checkpoint that the loop has restored; a notice, or ""."""
         assert self._directory is not None
-        self._saved, self.result = int(saved.state["saved"]), None
+        self._saved = int(saved.state["saved"])
         agent = self._built.agent(self._i, 0)
         self.copies = self.copies.restored(saved, agent)
-        if saved.state["has_ended"]:
-            self.result = result_of(self._directory.path, agent.networks)
-            return ""
         content = best_in(saved)
         notice = self._directory.begin(self._loop.step, saved.state["written"], content)
         self.rows = list(self._directory.rows)
@@ -372,7 +346,6 @@ class _Run:
         """Evaluates the agent, and keeps it if it is the best so far."""
         agent = self._built.agent(self._i, step)
         played = self._evaluation(agent, step)
-        self._watcher.evaluated(step, played)
         before, self._best = self._best, self._best.after(agent, played)
         if self._directory is not None:
             self._directory.evaluation(step, played)
@@ -398,16 +371,30 @@ class _Run:
         self.result = Result(status, at, agent, self.rows, evaluation, self._loop, self._best.agent)
 
     def _evaluation(self, agent: Agent, at: int | None = None) -> Evaluation:
-        """Of the agent, and of the mean of its copies."""
-        assert self._built.make_environment is not None
-        play = partial(
-            evaluate_config,
-            config=self.config,
-            make_environment=self._built.make_environment,
-            stop=self._stop,
-            at=at,
-        )
-        played = play(agent, values_are_returns=self._valued)
+        """Of the agent, at the run's end or at a step on the way, and of the mean of its copies."""
+        config, make_environment = self.config, self._built.make_environment
+        assert make_environment is not None
+        episodes = config.final_episodes if at is None else config.periodic_episodes
+
+        def look(done: int) -> None:
+            if (signal := self._stop()) is not None and done < episodes:
+                raise Interrupted("interrupted in the evaluation", signal)
+
+        def play(player: Agent, discounted: Discounted | None = None) -> Evaluation:
+            with closing(make_environment(min(episodes, 10 if at is None else 20))) as environment:
+                return evaluate(
+                    player,
+                    environment,
+                    episodes,
+                    epsilon=config.evaluation_epsilon,
+                    seed=config.seed,
+                    at=at,
+                    discounted=discounted,
+                    on_step=look,
+                )
+
+        discounted = Discounted(config.gamma, config.reward_clip) if self._valued else None
+        played = play(agent, discounted)
         others = self.copies.players(agent)
         return played._replace(average={name: play(other) for name, other in others.items()})
 

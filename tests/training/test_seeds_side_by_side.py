@@ -1,4 +1,4 @@
-"""Seeds side by side, mapped in one program or on devices of their own, are what each is alone."""
+"""Seeds side by side are what each is alone, and one that diverges holds up no other."""
 
 import os
 import subprocess
@@ -36,33 +36,33 @@ def wild():
 
 
 @pytest.fixture(scope="module")
-def apart():
-    """Each seed in a program of its own."""
-    _, loop = pair(CONFIG, wild(), seeds=SEEDS, vectorised=False)
+def together():
+    """All seeds in one loop."""
+    _, loop = pair(CONFIG, wild(), seeds=SEEDS)
     loop.advance(CONFIG.steps)
     return loop
 
 
-def test_a_seed_that_diverges_among_mapped_ones_ends_where_it_does_alone_and_holds_up_no_other(
-    apart,
+def test_a_seed_that_diverges_among_others_ends_where_it_does_alone_and_holds_up_no_other(
+    together,
 ):
-    _, mapped = pair(CONFIG, wild(), seeds=SEEDS, vectorised=True)
-    mapped.advance(CONFIG.steps)
-    ends = [mapped.diverged(i) for i in range(len(SEEDS))]
+    ends = [together.diverged(i) for i in range(len(SEEDS))]
     assert None in ends
     assert set(ends) != {None}
-    assert ends == [apart.diverged(i) for i in range(len(SEEDS))]
-    for i in range(len(SEEDS)):
-        assert_close(mapped.parameters(i), apart.parameters(i))
-        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(mapped.parameters(i)))
+    for i, seed in enumerate(SEEDS):
+        _, alone = pair(CONFIG, wild(), seeds=[seed])
+        alone.advance(CONFIG.steps)
+        assert ends[i] == alone.diverged(0)
+        assert_close(together.parameters(i), alone.parameters(0))
+        assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(together.parameters(i)))
 
 
 SCRIPT = """
 import sys
 import jax, numpy as np
-from tests.training.test_mapped_seeds import CONFIG, SEEDS, pair, wild
+from tests.training.test_seeds_side_by_side import CONFIG, SEEDS, pair, wild
 
-_, loop = pair(CONFIG, wild(), seeds=SEEDS, vectorised=False)
+_, loop = pair(CONFIG, wild(), seeds=SEEDS)
 loop.advance(CONFIG.steps)
 places = [leaf.devices() for state in loop.states for leaf in jax.tree.leaves(state.learner.online)]
 assert len(set().union(*places)) == len(jax.devices()) == 2
@@ -72,13 +72,13 @@ np.savez(sys.argv[1], *leaves)
 
 
 @pytest.mark.slow
-def test_seeds_on_several_cpu_devices_are_those_of_one(apart, tmp_path):
+def test_seeds_on_several_cpu_devices_are_those_of_one(together, tmp_path):
     file = tmp_path / "parameters.npz"
     environment = {**os.environ, "JAX_NUM_CPU_DEVICES": "2", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
         [sys.executable, "-c", SCRIPT, str(file)], env=environment, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    expected = [leaf for i in range(len(SEEDS)) for leaf in jax.tree.leaves(apart.parameters(i))]
+    expected = [leaf for i in range(len(SEEDS)) for leaf in jax.tree.leaves(together.parameters(i))]
     with np.load(file) as arrays:
         assert_close([arrays[f"arr_{i}"] for i in range(len(expected))], expected)
