@@ -361,6 +361,7 @@ def peak() -> int:
 
 OPTIONS = {
     "solve": "horizon discount minimise method scheme samples iterations tolerance out",
+    "bounds": "beta beta-max iterations samples errors average-errors seed out",
     "mdp": "states actions branching size walls slip discount seed out",
     "train": "env steps preset gamma beta hidden seeds num-envs loss seed",
     "resume": "steps trust",
@@ -375,6 +376,7 @@ OPTIONS = {
 assert OPTIONS.keys() == COMMANDS.keys()
 BASES = {
     "solve": ["g.npz"],
+    "bounds": ["g.npz", "--iterations", "3"],
     "mdp": ["garnet", "--out", "out/m.npz"],
     "train": [
         "dqn",

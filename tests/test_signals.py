@@ -184,6 +184,7 @@ LONG = {
         "--out",
         "q.npz",
     ],
+    "bounds": ["g.npz", "--iterations", "3000", "--out", "b.csv"],
     "mdp": ["maze", "--size", "1000", "--out", "new.npz"],
     "train": ["momentum-dqn", "--env", "gymnax/CartPole-v1", "--steps", "10000000", "--out", "new"],
     "resume": ["run"],

@@ -16,7 +16,7 @@ LAYERS = {  # name: centre x, centre y, what it holds
     "runs": (430, 345, "runs and sweeps on disk"),
     "mdp": (150, 445, "finite MDPs, exact answers"),
     "agents": (430, 445, "networks, the learner"),
-    "envs": (655, 445, "Atari, Gymnasium, JAX"),
+    "envs": (655, 445, "Atari, Gymnasium, JAX, MDPs"),
     "replay": (885, 445, "frames, device arrays"),
     "core": (290, 535, "the algorithms; values, schedules"),
 }
@@ -29,7 +29,7 @@ IMPORTS = {  # and what those import
     "runs": ("agents",),
     "mdp": ("core",),
     "agents": ("core",),
-    "envs": ("core",),
+    "envs": ("mdp",),
     "replay": ("core",),
 }
 GROUND = "every layer may import: errors, plumbing, spaces, version"

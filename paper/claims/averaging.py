@@ -100,7 +100,7 @@ def by_beta(data: Averaging) -> CurvesFigure:
             curves.append(Curve(_style(i, cell.ratio), 1 - np.array(betas), np.array(losses)))
         some = [cell for cell in cells if cell.ratio > 0]
         law = [(1 - data.beta[cell]["law"], data.loss[cell]["law"]) for cell in some]
-        curves.append(Curve(Style("the law's β", INK), *np.array(law).T))
+        curves.append(Curve(Style("the law's β", INK, (1, 3)), *np.array(law).T))
         panels.append(Panel(problem, tuple(curves)))
     return CurvesFigure(
         "best_beta",

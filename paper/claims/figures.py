@@ -197,9 +197,9 @@ def constant_beta(data: Bounds) -> CurvesFigure | None:
         return None
     curves = [Line(Style("β = k/(k+1)", BLUE), data.columns[MEAN_BETA_LOSS])]
     for i, (beta, values) in enumerate(losses.items(), start=1):
-        colour, _ = cycled(i)
-        curves.append(Line(Style(f"β = {beta}", colour), values))
-        if beta in bounds:
-            curves.append(Line(Style(f"its bound, β = {beta}", colour, (4, 2)), bounds[beta]))
-    subtitle, y = f"mean over MDPs of {LOSS_SUP}; dashed: Theorem 1", f"mean of {LOSS_SUP}"
+        curves.append(Line(Style(f"β = {beta}", *cycled(i)), values))
+    if bounds:
+        beta, values = max(bounds.items())
+        curves.append(Line(Style(f"Theorem 1, β = {beta}", *cycled(len(curves))), values))
+    subtitle, y = f"mean over MDPs of {LOSS_SUP}, and a bound on it", f"mean of {LOSS_SUP}"
     return over_k(data, "constant_beta", "MoVI with a constant β", subtitle, y, curves)

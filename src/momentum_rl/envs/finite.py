@@ -48,8 +48,8 @@ def finite_environment(
       limit: steps after which an episode is cut; by default 10/(1 − γ) where no state ends one.
 
     >>> from momentum_rl.mdp.families import Maze
-    >>> finite_environment(Maze(size=4).mdp()).spaces
-    Spaces(observation=ObservationSpace(shape=(), dtype='int32', categories=16, start=0), actions=4)
+    >>> finite_environment(Maze(size=4).mdp()).spaces.observation
+    ObservationSpace(shape=(), dtype='int32', categories=16, start=0)
     """
     if mdp.batch is not None:
         raise UserError("mdp: a batch, expected one MDP")
