@@ -56,7 +56,7 @@ def test_a_million_transitions_are_the_kernels():
 def test_an_episode_ends_where_nothing_is_left_or_paid_and_begins_anew():
     mdp = Maze(size=3, walls=0.0, slip=0.2, discount=0.9).mdp()
     assert absorbing(mdp).tolist() == [False] * 8 + [True]
-    first, seen, _, outcomes = played(finite_environment(mdp), 200)
+    first, seen, _, outcomes = played(finite_environment(mdp, limit=1_000), 200)
     ended, after = np.asarray(outcomes.terminated), np.asarray(outcomes.next_observation)
     np.testing.assert_array_equal(ended, after == 8)
     assert ended.any()
@@ -74,7 +74,7 @@ def test_starts_have_the_distribution_that_is_given():
     np.testing.assert_allclose(np.bincount(first, minlength=5) / 20_000, start, atol=0.02)
 
 
-def test_where_no_state_ends_an_episode_it_is_cut_after_ten_horizons_or_as_given():
+def test_an_episode_is_cut_after_ten_horizons_or_as_given():
     for mdp, limit, length in ((garnet(4, 2, 2, discount=0.5), None, 20), (garnet(4, 2, 2), 7, 7)):
         *_, outcomes = played(finite_environment(mdp, limit=limit), 45, n=2)
         cut = np.asarray(outcomes.truncated)[:, 0]

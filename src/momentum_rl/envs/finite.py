@@ -16,7 +16,7 @@ from momentum_rl.mdp.operators import cuts
 from momentum_rl.spaces import ObservationSpace, Spaces
 
 HORIZONS = 10
-"""Where no state ends an episode: its length, in multiples of 1/(1 − γ)."""
+"""The longest episode, in multiples of 1/(1 − γ): what comes later hardly counts."""
 
 
 class State(NamedTuple):
@@ -45,7 +45,7 @@ def finite_environment(
       start: the distribution of first states, [S]; by default uniform over those that do not end.
       image: what is seen of a state, an array of one shape and dtype; by default the state's
         number, which networks see as one-hot.
-      limit: steps after which an episode is cut; by default 10/(1 − γ) where no state ends one.
+      limit: steps after which an episode is cut; 10/(1 − γ) by default.
 
     >>> from momentum_rl.mdp.families import Maze
     >>> finite_environment(Maze(size=4).mdp()).spaces.observation
@@ -57,7 +57,7 @@ def finite_environment(
     ends = absorbing(mdp)
     first = _first(mdp, ends, start)
     check_count("limit", limit)
-    if limit is None and not ends.any():
+    if limit is None:
         limit = math.ceil(HORIZONS / (1 - float(mdp.discount)))
     # float64 tables made here would be float32 in a training loop: integers decide instead.
     successors = jnp.asarray(mdp.successors, jnp.int32)
@@ -82,7 +82,7 @@ def finite_environment(
         slot = jnp.sum(_number(to) > edges[place])
         after, steps = successors[place][slot], now.steps + 1
         terminated = last[after]
-        truncated = jnp.bool_(False) if limit is None else (steps >= limit) & ~terminated
+        truncated = (steps >= limit) & ~terminated
         ended, new = terminated | truncated, begun(again)
         then = State(*(jnp.where(ended, x, y) for x, y in zip(new, State(after, steps))))
         outcome = JaxOutcome(seen(then.state), seen(after), rewards[place], terminated, truncated)
