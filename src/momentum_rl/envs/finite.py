@@ -1,6 +1,5 @@
 """A finite MDP as an environment, so that agents are trained where q* is known."""
 
-import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -58,7 +57,7 @@ def finite_environment(
     first = _first(mdp, ends, start)
     check_count("limit", limit)
     if limit is None:
-        limit = math.ceil(HORIZONS / (1 - float(mdp.discount)))
+        limit = round(HORIZONS / (1 - float(mdp.discount)))
     # float64 tables made here would be float32 in a training loop: integers decide instead.
     successors = jnp.asarray(mdp.successors, jnp.int32)
     edges, rewards = jnp.asarray(cuts(mdp.probabilities)), jnp.asarray(mdp.rewards, jnp.float32)
