@@ -294,53 +294,6 @@ def as_drawn(rows: Sequence[Mapping[str, Any]]) -> float:
     return total / taken
 
 
-def by_chance(evidence: Evidence) -> str:
-    """How often an interval leaves out 0 although nothing differs, by seeds and games."""
-    pendulum, mujoco = ("gymnax", "sac"), SAC
-    asked = {
-        "a single game (C8)": (claims.BETAS[0], MAIN, 1),
-        "C6": (MOMENTUM, MAIN, len(evidence.contrast(MOMENTUM, BASELINE).games)),
-        "C7": ("deep-sql", MAIN, len(evidence.contrast("deep-sql", BASELINE).games)),
-        "C9": (claims.HEURISTIC, MAIN, len(claims.BETA_GAMES)),
-        "C51": ("c51", MAIN, len(evidence.contrast("c51", BASELINE).games)),
-        "SAC on Pendulum": ("momentum-sac", pendulum, 1),
-        "SAC on MuJoCo": ("momentum-sac", mujoco, 1),
-    }
-    sizes: dict[tuple[int, int], list[str]] = {}
-    for name, (label, group, games) in asked.items():
-        seeds = {n for (_, entry), n in evidence.seeds.get(group, {}).items() if entry == label}
-        for count in seeds:
-            sizes.setdefault((count, games), []).append(name)
-    rows = [
-        {
-            "seeds": str(seeds),
-            "games": str(games),
-            "asked there": ", ".join(names),
-            "intervals without 0": f"{100 * chance(seeds, games):.0f} %",
-        }
-        for (seeds, games), names in sorted(sizes.items())
-    ]
-    return _table(rows)
-
-
-def chance(seeds: int, games: int, *, trials: int = 2_000, resamples: int = 400) -> float:
-    """The share of bootstrap intervals of 95 % without 0 where both have the same distribution.
-
-    Scores are normal with a deviation of a tenth of their mean.
-    """
-    generator = np.random.default_rng(0)
-    wrong = 0
-    for _ in range(trials):
-        means = []
-        for _ in ("one", "the other"):
-            scores = generator.normal(1.0, 0.1, (games, seeds))
-            drawn = generator.integers(seeds, size=(resamples, games, seeds))
-            means.append(np.take_along_axis(scores[None], drawn, 2).mean(2))
-        low, high = np.quantile((means[0] / means[1] - 1).mean(1), [0.025, 0.975])
-        wrong += not low <= 0 <= high
-    return wrong / trials
-
-
 BLOCKS: Mapping[str, Callable[[Evidence], str]] = {
     "answer": answer,
     "verdicts": verdicts,
@@ -353,7 +306,6 @@ BLOCKS: Mapping[str, Callable[[Evidence], str]] = {
     "average": average,
     "pairs": pairs,
     "cuts": cuts,
-    "chance": by_chance,
 }
 
 

@@ -151,8 +151,9 @@ def test_the_peers_runs_have_the_settings_steps_and_evaluations_of_ours():
 
 def test_an_interval_over_few_seeds_leaves_out_zero_as_often_as_the_page_says():
     """By the statistics that the page's own intervals come from, with other scores."""
-    rows = block(publish.PAGES[0], "chance").splitlines()[2:]
-    said = {tuple(map(int, re.findall(r"\d+", row)[:2])): shares(row)[0] for row in rows}
+    text = publish.PAGES[0].read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| (\d) \| [^|]+ \| (\d+) \|$", text, re.MULTILINE)
+    said = {(int(seeds), int(games)): int(share) / 100 for seeds, games, share in rows}
     assert {(2, 1), (3, 1), (3, 2), (3, 5), (5, 1)} <= set(said)
     for (seeds, games), share in said.items():
         generator, wrong = np.random.Generator(np.random.MT19937(1)), 0
