@@ -212,12 +212,3 @@ def told(contrast: Contrast) -> str:
     each = ", ".join(f"{game} {bracketed(group)}" for game, group in result.games.items())
     mean = "" if len(result.games) == 1 else f"; mean {bracketed(result.mean)}"
     return f"{begins}: {each}{mean}; probability of improvement {probability(result.probability)}."
-
-
-def share(value: float) -> str:
-    """A share that may well be none: without a sign, unless it is below 0.
-
-    >>> share(0.5), share(-0.021), share(1.0)
-    ('50 %', '−2.1 %', '100 %')
-    """
-    return percent(value).removeprefix("+")

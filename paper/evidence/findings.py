@@ -6,18 +6,14 @@ announces it and claims nothing.
 
 from collections.abc import Iterator
 
-from momentum_rl.report.intervals import bracketed
 from momentum_rl.report.results import BASELINE, game_of, suite_of
-from momentum_rl.report.statistics import Estimate
 from momentum_rl.report.style import short
-from momentum_rl.runs.files import read_metrics
 from paper.evidence.claims import (
     BETA_GAMES,
     MOMENTUM,
     around,
     by_beta,
     missing,
-    share,
     told,
     verdicts,
 )
@@ -36,8 +32,6 @@ CONTRASTS = (
     ("momentum-c51", MOMENTUM, "Momentum-C51 over Momentum-DQN"),
 )
 """Beside the claims, by the claims' protocol and score: label, over, in words."""
-HARMED = "Freeway"
-"""The game of the plan on which Momentum-DQN was below DQN when the question was asked."""
 OPTIMISER: Group = ("MinAtar", "minatar")
 SAC: tuple[Group, ...] = (("gymnax", "sac"), ("Gymnasium", "sac"))
 SAC_CONTRASTS = (
@@ -47,8 +41,6 @@ SAC_CONTRASTS = (
 GOOD_ENDS = {"sac": ("sac", "SAC", -200.0, 0), "c51": ("c51-cleanrl", "C51", 475.0, 1)}
 """By label: the protocol, the name, what a seed's mean return at the end must be at least to be
 that of the published algorithm, and how many seeds may miss it."""
-NARROW = 0.01
-"""A support that clips a larger share of the probability than this was too narrow."""
 
 
 def everything(evidence: Evidence) -> tuple[Verdict | Finding, ...]:
@@ -59,9 +51,7 @@ def everything(evidence: Evidence) -> tuple[Verdict | Finding, ...]:
 def _others(evidence: Evidence) -> Iterator[Finding | None]:
     for label, over, name in CONTRASTS:
         yield described(evidence.contrast(label, over), name)
-    yield what_harms(evidence)
     yield beta_elsewhere(evidence)
-    yield clipped(evidence)
     name = "Momentum-DQN over DQN with RMSProp and the Huber loss (preset minatar)"
     yield described(evidence.contrast(MOMENTUM, BASELINE, group=OPTIMISER), name)
     yield from ends_well(evidence)
@@ -88,33 +78,6 @@ def beta_elsewhere(evidence: Evidence) -> Finding:
     )
 
 
-def what_harms(evidence: Evidence, game: str = HARMED) -> Finding | None:
-    """Where momentum harms: is it the average, or that one network chooses and one evaluates?"""
-    pairs = (DECOUPLED, BASELINE), (MOMENTUM, DECOUPLED)
-    without = evidence.contrast(*pairs[0], games=[game])
-    if not without.games:
-        return None
-    about = (
-        f"On {game}, where matrix 1 has Momentum-DQN below DQN: with β = 0, is it below, too (then "
-        "decoupling harms), or not (then the average does)? By the greedy score."
-    )
-    gains = [contrast.games for pair in pairs if (contrast := evidence.contrast(*pair).comparison)]
-    if not all(game in games for games in gains) or len(gains) < len(pairs):
-        return Finding(about, f"Not decided yet, {missing(without)}.")
-    one, other = (games[game] for games in gains)
-    word = "Not decided: the interval of either contains 0 or is above it"
-    if _is_below(one):
-        word = "Decoupling harms"
-    elif _is_below(other):
-        word = "The average harms"
-    seen = f"β = 0 over DQN {bracketed(one)}; Momentum-DQN over β = 0 {bracketed(other)}"
-    return Finding(about, f"{word}. {seen}.")
-
-
-def _is_below(estimate: Estimate) -> bool:
-    return not around(estimate, 0) and estimate.value < 0
-
-
 def described(contrast: Contrast, name: str) -> Finding | None:
     """None if the plan does not have the two on a game."""
     if not contrast.games:
@@ -130,23 +93,6 @@ def said_of(contrast: Contrast) -> str:
     assert contrast.comparison is not None
     mean = contrast.comparison.mean
     return "Open" if around(mean, 0) else "Helps" if mean.value > 0 else "Harms"
-
-
-def clipped(evidence: Evidence) -> Finding | None:
-    """How much of the probability of C51 was beyond its support; None without a run of it."""
-    results = evidence.by("training")
-    runs = () if results is None else results.runs
-    contrast = [run for run in runs if run.config.algorithm in ("c51", "momentum-c51")]
-    if not contrast:
-        return None
-    shares = [row.get("clipped_q") or 0.0 for run in contrast for row in read_metrics(run.path)]
-    most = max(shares, default=0.0)
-    verdict = "too narrow" if most > NARROW else "wide enough"
-    return Finding(
-        "Was the support of C51 (51 atoms on ±100) wide enough?",
-        f"At most {share(most)} of the probability of an iteration was beyond it, in "
-        f"{len(contrast)} runs: it was {verdict}.",
-    )
 
 
 def ends_well(evidence: Evidence) -> Iterator[Finding]:

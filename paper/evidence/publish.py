@@ -29,9 +29,8 @@ from momentum_rl.report.page import Chapter, Table, page_to_write, write_page
 from momentum_rl.report.results import BASELINE, game_of, pretty
 from momentum_rl.report.statistics import Estimate
 from momentum_rl.report.style import percent, short
-from momentum_rl.runs.files import read_evaluations, read_metrics
+from momentum_rl.runs.files import read_metrics
 from momentum_rl.runs.finding import Score, find_runs
-from momentum_rl.spaces import LONGEST
 from paper.evidence import claims
 from paper.evidence.claims import MOMENTUM
 from paper.evidence.findings import DECOUPLED, DOUBLE, OPTIMISER, everything
@@ -128,21 +127,6 @@ def pairs(evidence: Evidence) -> str:
             row[game] = f"{above} of {len(ours)}"
         rows.append({**row, "all": f"{won} of {played}"})
     return _table(rows)
-
-
-def cuts(evidence: Evidence) -> str:
-    """The share of greedy episodes that were cut at the limit, where there are any."""
-    results, rows = evidence.by("training"), []
-    runs = () if results is None else results.runs
-    for game, label in dict.fromkeys((game_of(run.config.env), run.label or "") for run in runs):
-        entry = [run for run in runs if (game_of(run.config.env), run.label) == (game, label)]
-        lengths = [n for run in entry for row in read_evaluations(run.path) for n in row["lengths"]]
-        cut = sum(length >= LONGEST for length in lengths)
-        if cut:
-            row = {"game": game, "algorithm": pretty(label, label.split()[0])}
-            row["greedy episodes cut"] = f"{cut:,} of {len(lengths):,}"
-            rows.append(row)
-    return _table(sorted(rows, key=str)) if rows else "No greedy episode was cut."
 
 
 def _gain(contrast: Contrast) -> str:
@@ -305,7 +289,6 @@ BLOCKS: Mapping[str, Callable[[Evidence], str]] = {
     "values": values,
     "average": average,
     "pairs": pairs,
-    "cuts": cuts,
 }
 
 

@@ -1,6 +1,5 @@
 """What the plan describes without judging, on made-up runs."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -124,23 +123,6 @@ def test_c51_is_the_published_one_if_all_seeds_but_one_are_good(
     assert found.seen.startswith(f"{word} of 5 seeds. The returns: 500, 480, 12, 476, ")
 
 
-def test_the_support_of_c51_was_too_narrow_above_one_percent(folder: Path) -> None:
-    assert findings.clipped(evidence_in(folder)) is None
-    write_matrix(folder, "1-momentum", {"dqn": 0.0})
-    write_matrix(folder, "10-distributional", {"c51": 4.0})
-    assert about(evidence_in(folder), "C51 over DQN").seen.startswith("Helps. By the greedy score")
-    assert "wide enough" in about(evidence_in(folder), "Was the support of C51").seen
-    file = next((folder / "runs" / "10-distributional").glob("runs/*/c51/seed-1/metrics.jsonl"))
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    rows[2]["clipped_q"] = 0.02
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = about(evidence_in(folder), "Was the support of C51")
-    assert found.seen == (
-        "At most 2.0 % of the probability of an iteration was beyond it, in 6 runs: it was "
-        "too narrow."
-    )
-
-
 def test_the_figures_of_c51_and_sac_have_their_improvements_above_each_game(folder: Path) -> None:
     """SAC from −1000 to −500 is +50 % of its area; C51 is at 4 and Momentum-C51 4 above it."""
     empty = evidence_in(folder)
@@ -186,33 +168,6 @@ def decoupling(folder: Path) -> Path:
     add_matrix(file, "11-decoupling", "minatar-published")
     (folder / "11-decoupling.toml").write_text(DECOUPLING)
     return folder
-
-
-@pytest.mark.parametrize(
-    ("gain", "seen"),
-    [
-        (-3.9, "Decoupling harms. β = 0 over DQN −98 % ["),
-        (12.0, "The average harms. β = 0 over DQN +300 % ["),
-        (0.0, "The average harms. β = 0 over DQN 0 % ["),
-        (-1.0, "Not decided: the interval of either contains 0 or is above it. β = 0 over DQN −25"),
-    ],
-)
-def test_what_harms_on_a_game_is_what_is_below_dqn_there(
-    decoupling: Path, gain: float, seen: str
-) -> None:
-    """DQN's mean area is 4 and Momentum-DQN's 2: half of it, whatever harms."""
-    write_matrix(decoupling, "1-momentum", {"dqn": 0.0, "momentum-dqn": -2.0})
-    waiting = findings.what_harms(evidence_in(decoupling), "Breakout")
-    assert waiting is not None
-    assert waiting.seen == "Not decided yet, 0 of 3 runs."
-    write_matrix(decoupling, "11-decoupling", {"momentum-dqn β=0": gain})
-    found = findings.what_harms(evidence_in(decoupling), "Breakout")
-    assert found is not None
-    assert found.seen.startswith(seen)
-    share = 2 / (4 + gain) - 1
-    said = f"{100 * share:+,.0f}".replace("-", "−")
-    assert f"; Momentum-DQN over β = 0 {said} % [" in found.seen
-    assert findings.what_harms(evidence_in(decoupling)) is None  # no Freeway in this plan
 
 
 def test_bars_over_all_games_leave_out_what_is_planned_on_some_or_not_complete(
