@@ -65,7 +65,7 @@ def test_while_runs_are_missing_nothing_is_decided_and_complete_games_are_told(
     titles = [panel.title for panel in figure.panels]
     assert titles[0].startswith("Asterix: +100 % [")
     assert titles[1] == "Breakout: not complete"
-    bars = plates.improvements(evidence, "greedy")
+    bars = plates.improvements(evidence)
     assert bars is not None
     assert bars.rows == ["Asterix"]
     assert "Not complete yet: Breakout." in bars.note
@@ -78,7 +78,7 @@ def test_without_any_run_everything_is_still_asked(folder: Path) -> None:
         f"Not decided yet, {runs} runs, one protocol, its baseline diverges" for runs in waiting
     ]
     assert plates.does_it_help(evidence) is None
-    assert plates.overall(evidence, "greedy") is None
+    assert plates.improvements(evidence) is None
 
 
 def test_c7_needs_an_interval_at_or_below_zero(folder: Path) -> None:
@@ -175,10 +175,6 @@ def test_the_page_of_a_plan_has_its_verdicts_before_its_figures(folder: Path) ->
     assert [figure.name for figure in front.figures] == [
         "does-it-help-greedy",
         "improvements-greedy",
-        "overall-greedy",
-        "does-it-help-training",
-        "improvements-training",
-        "overall-training",
         "beta-greedy",
     ]
     judged, *_, progress = (part.rows for part in front.parts if isinstance(part, Table))
@@ -194,21 +190,16 @@ def test_the_page_of_a_plan_has_its_verdicts_before_its_figures(folder: Path) ->
 def test_the_numbers_of_a_figure_are_all_there(folder: Path) -> None:
     write_matrix(folder, "1-momentum", {"dqn": 0.0, "momentum-dqn": 4.0})
     evidence = evidence_in(folder)
-    curves, bars, overall = (
-        plates.does_it_help(evidence),
-        plates.improvements(evidence, "greedy"),
-        plates.overall(evidence, "greedy"),
-    )
+    curves, bars = plates.does_it_help(evidence), plates.improvements(evidence)
     assert curves is not None
     assert bars is not None
-    assert overall is not None
     rows = curves.numbers()
     assert len(rows) == 2 * 2 * 4 * 4  # games, algorithms, points; three runs and their mean
     own = [r["greedy score"] for r in rows if r["run"] == "2" and r["curve"] == "DQN"]
     assert own == [*(GREEDY + 2), *(GREEDY + 2)]
-    assert [row["normalised improvement"] for row in bars.numbers()] == [1.0, 1.0]
-    assert [row["mean improvement"] for row in overall.numbers()] == [1.0]
-    assert all("<svg" in figure.svg for figure in (curves, bars, overall))
+    gains = {row["game"]: row["normalised improvement"] for row in bars.numbers()}
+    assert gains == {"Asterix": 1.0, "Breakout": 1.0, "mean": 1.0}
+    assert all("<svg" in figure.svg for figure in (curves, bars))
 
 
 def test_runs_of_no_matrix_are_named_and_left_out(folder: Path) -> None:

@@ -182,15 +182,13 @@ def test_bars_over_all_games_leave_out_what_is_planned_on_some_or_not_complete(
     gains = {"double-dqn": 1.0, "momentum-dqn β=0": 2.0}
     write_matrix(decoupling, "11-decoupling", gains, without=missing)
     evidence = evidence_in(decoupling)
-    bars = plates.improvements(evidence, "greedy")
+    bars = plates.improvements(evidence)
     assert bars is not None
     known = ["Momentum-DQN", "Deep SQL", "Deep DPP"]
     assert [style.label for style in bars.styles] == [*known, "Double DQN"]
     assert len({style.colour for style in bars.styles}) == 4
-    overall = plates.overall(evidence, "greedy")
-    assert overall is not None
-    assert [entry.row for entry in overall.entries] == known
-    assert overall.subtitle.endswith("curve, 2 games")
+    assert bars.rows == ["Asterix", "Breakout", "mean"]
+    assert [entry.style.label for entry in bars.entries if entry.row == "mean"] == known
 
 
 def test_the_figure_of_the_average_has_its_gain_over_beta_zero(decoupling: Path) -> None:
