@@ -12,9 +12,16 @@ from momentum_rl.report.intervals import Entry, IntervalsFigure, bracketed
 from momentum_rl.report.results import BASELINE, Results, Series
 from momentum_rl.report.style import ALGORITHMS, FURTHER, INK, SKY, Style
 from paper.claims.atari import is_main
-from paper.evidence.claims import BETA_GAMES, BETAS, HEURISTIC, MOMENTUM, told
-from paper.evidence.findings import DECOUPLED, DOUBLE, SAC
-from paper.evidence.gathered import MAIN, Contrast, Evidence, Group
+from paper.evidence.claims import (
+    BETA_GAMES,
+    BETAS,
+    DECOUPLED,
+    DOUBLE,
+    HEURISTIC,
+    MOMENTUM,
+    told,
+)
+from paper.evidence.gathered import MAIN, SAC, Contrast, Evidence, Group
 
 
 def drawn() -> tuple[Callable[[Evidence], Figure | None], ...]:

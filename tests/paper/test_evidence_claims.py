@@ -8,7 +8,7 @@ import pytest
 from momentum_rl.errors import UserError
 from momentum_rl.report.page import Table
 from momentum_rl.runs.finding import find_runs
-from paper.evidence import claims, findings, plates, publish
+from paper.evidence import blocks, claims, plates, publish
 from paper.evidence.gathered import Evidence, gather
 from paper.evidence.plan import read_plan
 from paper.verdict import Verdict
@@ -46,7 +46,10 @@ def test_c6_is_decided_by_the_interval_of_the_mean_greedy_improvement(
     assert found.mean.value == pytest.approx(gain / 4)
     verdict = claims.momentum_helps(evidence)
     assert verdict.word == word
-    assert "By the training score: Asterix 0 % [0 %, 0 %], Breakout 0 % [0 %, 0 %]" in verdict.seen
+    assert verdict.seen.startswith("By the greedy score: mean improvement ")
+    row = blocks.contrasts(evidence, "training")[0]
+    assert row["improvement"] == "Momentum-DQN over DQN"
+    assert row["Asterix"] == row["Breakout"] == row["mean"] == "0 % [0 %, 0 %]"
 
 
 def test_while_runs_are_missing_nothing_is_decided_and_complete_games_are_told(
@@ -58,8 +61,10 @@ def test_while_runs_are_missing_nothing_is_decided_and_complete_games_are_told(
     verdict = claims.momentum_helps(evidence)
     assert verdict.confirmed is None
     assert verdict.word == "Not decided yet, 5 of 6 runs"
-    assert "so far (5 of 6 runs; complete: Asterix): Asterix +100 % [" in verdict.seen
-    assert "Breakout" not in verdict.seen
+    assert "so far (5 of 6 runs; complete: Asterix): mean improvement +100 % [" in verdict.seen
+    row = blocks.contrasts(evidence, "greedy")[0]
+    assert row["Asterix"].startswith("+100 % [")
+    assert row["Breakout"] == row["mean"] == row["probability of improvement"] == ""
     figure = plates.does_it_help(evidence)
     assert figure is not None
     titles = [panel.title for panel in figure.panels]
@@ -135,14 +140,19 @@ def test_c8_compares_the_quarters_with_the_pooled_standard_error(
     evidence = evidence_in(folder)
     verdict = claims.slower_and_higher(evidence)
     assert verdict.word == word
-    assert f"first quarter 2, 2, {2 + first:g} (pooled standard error 0.8165)" in verdict.seen
-    assert f"last quarter 7, 7, {7 + last:g} (pooled standard error 0.8165)" in verdict.seen
-    elsewhere = findings.beta_elsewhere(evidence).seen
-    assert elsewhere == "Not decided yet, 0 of 9 runs. 0 of 9 runs have ended."
+    rows = blocks.fixed_beta(evidence)
+    assert [list(row.values())[:-1] for row in rows] == [
+        ["Asterix", "first", "2", "2", f"{2 + first:g}", "0.8165"],
+        ["Asterix", "last", "7", "7", f"{7 + last:g}", "0.8165"],
+    ]
+    words = {-2.0: "falls", -0.5: "stays within the error", 2.0: "rises"}
+    assert [row["with β it"] for row in rows] == [words[first], words[last]]
+    assert f"first quarter {words[first]} and the last quarter {words[last]}." in verdict.seen
     write_matrix(folder, "4-beta", betas(0.0, 0.0, change), games=["Breakout"])
-    found = {"Confirmed": "seen as on Asterix", "Contradicted": "the other way round"}
-    elsewhere = findings.beta_elsewhere(evidence_in(folder)).seen
-    assert elsewhere.startswith(f"By C8's rule: {found.get(word, 'not decided')}. Breakout, for β")
+    assert [row["game"] for row in blocks.fixed_beta(evidence_in(folder))] == [
+        *("Asterix", "Asterix"),
+        *("Breakout", "Breakout"),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -177,8 +187,12 @@ def test_the_page_of_a_plan_has_its_verdicts_before_its_figures(folder: Path) ->
         "improvements-greedy",
         "beta-greedy",
     ]
-    judged, *_, progress = (part.rows for part in front.parts if isinstance(part, Table))
+    judged, greedy, training, progress = (
+        part.rows for part in front.parts if isinstance(part, Table)
+    )
     assert front.parts[0].rows is judged
+    assert greedy[0]["mean"].startswith("+100 % [")
+    assert training[0]["mean"] == "0 % [0 %, 0 %]"
     assert judged[0]["verdict"] == "Confirmed, one protocol, its baseline diverges"
     # The general rules of the report judge nothing next to the plan's.
     assert not any("verdict" in part.rows[0] for part in group.parts if isinstance(part, Table))
