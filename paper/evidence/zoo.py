@@ -18,7 +18,7 @@ from momentum_rl.agents.registry import title_of
 from momentum_rl.envs.make import make_environment
 from momentum_rl.plumbing.files import write_aside
 from momentum_rl.runs.config import Config
-from momentum_rl.runs.files import EVALUATION, VERSIONS, EvaluationFile, VersionsFile, read_if_there
+from momentum_rl.runs.files import EVALUATION, VERSIONS, EvaluationFile, read_if_there
 from momentum_rl.runs.finding import Run, find_runs
 from momentum_rl.training.evaluation import Evaluation, evaluate
 
@@ -58,7 +58,7 @@ def card_of(run: Run, agent: Agent, played: Evaluation) -> dict[str, Any]:
     """What a reader must know of an agent."""
     config = run.config
     ended: EvaluationFile = read_if_there(run.path, EVALUATION, EvaluationFile)
-    versions: VersionsFile = read_if_there(run.path, VERSIONS, VersionsFile)
+    versions = json.loads((run.path / VERSIONS).read_text(encoding="utf-8"))
     half = NORMAL * played.std / math.sqrt(len(played.returns) - 1)
     place = f"paper/zoo/{place_of(config.env, config.algorithm)}"
     return {
@@ -69,7 +69,7 @@ def card_of(run: Run, agent: Agent, played: Evaluation) -> dict[str, Any]:
         "protocol": PROTOCOL,
         "command": command_of(config),
         "commit": commit_of(run),
-        "versions": versions.since[-1].versions,
+        "versions": versions["since"][-1]["versions"],
         "at_the_end": ended.mean,
         "epsilon": config.evaluation_epsilon,
         "networks": sorted(agent.params),
