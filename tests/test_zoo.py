@@ -3,6 +3,7 @@
 import json
 import math
 import re
+import shutil
 from contextlib import closing
 from pathlib import Path
 
@@ -79,6 +80,25 @@ def test_the_zoo_has_agents_and_lists_them():
     text = (ZOO / "README.md").read_text(encoding="utf-8")
     assert filling.index(ZOO) == text, "out of date: run `python -m paper.evidence.zoo`"
     assert all(f"paper/zoo/{name_of(file)} " in text for file in CARDS)
+
+
+def test_an_agent_that_was_collected_gets_its_card(tmp_path, monkeypatch):
+    """The first agent once more, from its committed run, in a few episodes."""
+    monkeypatch.setattr(filling, "EPISODES", 4)
+    monkeypatch.setattr(filling, "TOGETHER", 4)
+    matrix, run = "1-momentum", "runs/MinAtar-Breakout/dqn/seed-0"
+    committed, copy = REPOSITORY / "paper" / "evidence" / "runs" / matrix, tmp_path / matrix
+    shutil.copytree(committed / run, copy / run)
+    for name in ("origins.json", "sweep.json"):
+        shutil.copy(committed / name, copy)
+    shutil.copy(FIRST / "agent.safetensors", copy / run)
+    (place,) = filling.fill(tmp_path, tmp_path / "zoo")
+    made, known = (json.loads((one / "card.json").read_text()) for one in (place, FIRST))
+    assert made.keys() == known.keys()
+    played = {"score", "deviation", "interval", "episodes", "evaluation"}
+    assert {name for name in known if made[name] != known[name]} <= played
+    assert made["episodes"] == 4
+    assert not (copy / run / "agent.safetensors").exists()
 
 
 def test_an_agent_plays_as_its_card_says_in_a_few_episodes(capsys):

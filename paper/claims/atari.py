@@ -17,8 +17,14 @@ from momentum_rl.report.statistics import Comparison, mean_and_deviation
 from momentum_rl.report.style import short
 from paper.verdict import Finding, Verdict, said
 
-BETA_GAMES = ("Asterix", "Zaxxon")
-"""The games of the appendix's study of β (fig:beta)."""
+BETA = {
+    "Asterix": "“We observe for Asterix how a higher β […] slows down learning in the beginning, "
+    "but eventually leads to a much higher performance” (app:atari-mixt, fig:beta).",
+    "Zaxxon": "“a high β […] can damage Zaxxon if too close to 1” (app:atari-mixt, fig:beta). The "
+    "caption of the figure says that a higher β “allows for a higher final performance”, of both "
+    "games; the text is judged.",
+}
+"""The games of the appendix's study of β, and what its text says of each."""
 MOMENTUM, LARGE = "momentum-dqn", "SpaceInvaders"
 """The paper's algorithm, and the game that it shows large."""
 
@@ -131,7 +137,7 @@ def summary(results: Results, label: str, comparison: Comparison) -> str:
         text += f" {unfinished} of its {runs} runs are not finished and not counted."
     if comparison.undefined:
         text += f" Without {', '.join(comparison.undefined)}, where {baseline} has area 0."
-    return f"{text}"
+    return text
 
 
 def remarks(results: Results) -> list[Verdict | Finding]:
@@ -145,7 +151,7 @@ def remarks(results: Results) -> list[Verdict | Finding]:
     ]
     sentences: list[Verdict | Finding] = [improves(results, series.label) for series in main]
     if any(not is_main(series) for series in results.series):
-        judged = [g for g in BETA_GAMES if results.suite == "Atari" and g in results.games]
+        judged = [g for g in BETA if results.suite == "Atari" and g in results.games]
         sentences += [beta_on(results, game) for game in judged]
     return sentences
 
@@ -189,13 +195,6 @@ def influence_of_beta(results: Results) -> Figure | None:
     return learning_curves(results, "beta", "Influence of β", games, shown)
 
 
-def _fixed(results: Results) -> list[Series]:
-    """Momentum-DQN with a fixed β, by β."""
-    momentum = [series for series in results.series if series.config.algorithm == MOMENTUM]
-    constant = [series for series in momentum if beta_of(series) is not None]
-    return sorted(constant, key=lambda series: beta_of(series) or 0.0)
-
-
 def beta_of(series: Series) -> float | None:
     """β, if it is constant."""
     options = series.config.options
@@ -210,48 +209,28 @@ def count(results: Results, label: str) -> tuple[int, int, int]:
     return sum(c.ended.size for c in cells), sum(len(c.diverged) for c in cells), unfinished
 
 
-def _quarters(results: Results, game: str) -> tuple[list[float], list[float]] | None:
-    """The mean score of the first and of the last quarter, by β; None if a run has not ended."""
-    cells = [results.cells.get((game, series.label)) for series in _fixed(results)]
+def beta_on(results: Results, game: str) -> Verdict:
+    """Appendix, on one of its two games: the first and the last quarter of the runs, by β."""
+    momentum = [series for series in results.series if series.config.algorithm == MOMENTUM]
+    fixed = sorted((beta, one.label) for one in momentum if (beta := beta_of(one)) is not None)
+    cells = [results.cells.get((game, label)) for _, label in fixed]
     ended = [cell for cell in cells if cell is not None and cell.ended.any()]
-    if len(ended) < len(cells) or len(cells) < 2:
-        return None
+    if len(ended) < max(2, len(cells)):
+        return Verdict(BETA[game], f"Two fixed values of β have not ended on {game}.", None)
     means = [mean_and_deviation(cell.scores[cell.ended])[0] for cell in ended]
     quarter = max(1, means[0].size // 4)
     early = [float(mean[:quarter].mean()) for mean in means]
-    return early, [float(mean[-quarter:].mean()) for mean in means]
-
-
-def _described(results: Results, game: str, early: list[float], late: list[float]) -> str:
-    betas = ", ".join(f"{beta_of(series):g}" for series in _fixed(results))
-    first, last = (", ".join(map(short, values)) for values in (early, late))
-    return (
-        f"{game}, mean training score for β = {betas}: first quarter {first}, last quarter {last}."
-    )
-
-
-def beta_on(results: Results, game: str) -> Verdict:
-    """Appendix, on one of its two games: what the text says of it."""
-    if game == "Asterix":
-        claim = (
-            "“We observe for Asterix how a higher β […] slows down learning in the beginning, but "
-            "eventually leads to a much higher performance” (app:atari-mixt, fig:beta)."
-        )
-    else:
-        claim = (
-            "“a high β […] can damage Zaxxon if too close to 1” (app:atari-mixt, fig:beta). The "
-            "caption of the figure says that a higher β “allows for a higher final performance”, "
-            "of both games; the text is judged."
-        )
-    quarters = _quarters(results, game)
-    if quarters is None:
-        return Verdict(claim, f"Two fixed values of β have not ended on {game}.", None)
-    early, late = quarters
+    late = [float(mean[-quarter:].mean()) for mean in means]
     if game == "Asterix":
         holds = early[-1] < early[0] and late[-1] > late[0]
         rule = "Judged: the highest β against the lowest."
     else:
         holds = late[-1] < max(late[:-1])
         rule = "Judged: in the last quarter the highest β is below the best of the others."
-    seen = f"{_described(results, game, early, late)} {rule}"
-    return Verdict(claim, seen, holds)
+    betas = ", ".join(f"{beta:g}" for beta, _ in fixed)
+    first, last = (", ".join(map(short, values)) for values in (early, late))
+    seen = (
+        f"{game}, mean training score for β = {betas}: first quarter {first}, last quarter {last}. "
+        f"{rule}"
+    )
+    return Verdict(BETA[game], seen, holds)

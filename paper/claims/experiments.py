@@ -18,6 +18,7 @@ from paper.claims.tables import (
     ONE_MORE,
     PRINTED,
     Assumptions,
+    Family,
     read_assumption,
     read_bounds,
     read_compare,
@@ -105,6 +106,7 @@ def _estimates(data: Assumptions) -> Table:
 TABLES: dict[type, Callable[[Any], Table]] = {
     Assumptions: _estimates,
     averaging.Averaging: averaging.predicted,
+    Family: family.grid,
 }
 """What is shown beneath the figures of some data."""
 
@@ -189,8 +191,10 @@ EXPERIMENTS = (
         (
             (family.by_lambda, [family.kl_converges]),
             (family.by_beta, [family.beta_trades]),
-            (family.grid, [family.plain_beside]),
-            (family.beside_bounds, [family.theorem_1_holds, family.theorem_2_holds]),
+            (
+                family.beside_bounds,
+                [family.theorem_1_holds, family.theorem_2_holds, family.plain_beside],
+            ),
         ),
     ),
     *(

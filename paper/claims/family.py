@@ -10,12 +10,12 @@ from itertools import pairwise
 import numpy as np
 
 from momentum_rl.report.curves import CurvesFigure
+from momentum_rl.report.page import Table
 from momentum_rl.report.style import INK, MUTED, Style
 from paper.claims.drawing import SCHEMES, Line, cycled, number
 from paper.claims.figures import over_k
 from paper.claims.tables import Family, Measured, Member
 from paper.claims.verdicts import FALLING, HIGH, SHORTEST, early_in, late_in
-from paper.heat import HeatMap, Tile
 from paper.verdict import HOLDS, Finding, Verdict
 
 PAPER = "“Leverage the Average”, Section 4"
@@ -80,25 +80,25 @@ def by_beta(data: Family) -> CurvesFigure | None:
     return over_k(data, "family_beta", title, subtitle, "relative error", curves)
 
 
-def grid(data: Family) -> HeatMap | None:
+def grid(data: Family) -> Table:
     """Ours: all pairs, with and without regularised evaluation."""
-    tiles = [
-        Tile(f"{how} evaluation", f"{key.lam:g}", f"{key.tau:g}", _level(data, curve))
-        for how in ("regularised", "plain")
-        for key, curve in sorted(data.where(how).items(), key=lambda item: item[0][2:])
-    ]
-    if not tiles:
-        return None
-    tiles.sort(key=lambda tile: (tile.panel[0] == "p", -float(tile.y), float(tile.x)))
+    rows = []
+    lams = sorted({key.lam for key in data.members if key.scheme == "md-vi"})
+    for how in ("regularised", "plain"):
+        members = data.where(how)
+        for tau in sorted({key.tau for key in members}, reverse=True):
+            levels = {
+                key.lam: _level(data, curve) for key, curve in members.items() if key.tau == tau
+            }
+            row = {"evaluation": how, "τ": f"{tau:g}"}
+            row |= {f"λ = {lam:g}": f"{levels[lam]:.2g}" if lam in levels else "" for lam in lams}
+            rows.append(row)
     first, last = data.iteration[late_in(data.iteration)][[0, -1]]
-    return HeatMap(
-        name="family_grid",
-        title="The grid of λ and τ",
-        subtitle=f"{ERROR} (with the entropy), mean of k = {first:,.0f} to {last:,.0f}",
-        x_title="λ",
-        y_title="τ",
-        tiles=tuple(tiles),
-        note="Darker is less. Rows have an optimum of their own: values are compared along a row.",
+    return Table(
+        f"{ERROR} (with the entropy), mean of k = {first:,.0f} to {last:,.0f}; rows have an "
+        "optimum of their own: compare values along a row",
+        rows,
+        folded=True,
     )
 
 

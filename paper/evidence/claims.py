@@ -2,26 +2,23 @@
 
 C6 Momentum-DQN outperforms DQN; C7 Deep SQL and Deep DPP do not, and Deep DPP fails; C8 a higher
 fixed β learns more slowly at first and ends higher; C9 the heuristic schedule of β does as well as
-the other one. The greedy score decides; the training score is told beside it.
+the other one. The greedy score decides.
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
-
-import numpy as np
+from typing import NamedTuple
 
 from momentum_rl.report.chapters import probability
 from momentum_rl.report.intervals import bracketed
 from momentum_rl.report.results import BASELINE
 from momentum_rl.report.statistics import Estimate
-from momentum_rl.report.style import Array, percent, short
-from momentum_rl.runs.finding import Score
+from momentum_rl.report.style import Array, percent
 from paper.claims.atari import count
 from paper.evidence.gathered import Contrast, Evidence
 from paper.verdict import Verdict
 
-MOMENTUM = "momentum-dqn"
+MOMENTUM, DECOUPLED, DOUBLE = "momentum-dqn", "momentum-dqn β=0", "double-dqn"
 FAILS = -0.5
 """Deep DPP fails if the interval of its mean improvement lies below this, or a run diverges."""
 SAME = 0.25
@@ -63,8 +60,7 @@ def momentum_helps(evidence: Evidence) -> Verdict:
         "C6. “Momentum-DQN outperforms DQN on 16 games out of 20, with an average normalized "
         f"improvement of 45%” (Section 7.2, fig:auc); {WHERE}."
     )
-    seen = both(evidence, MOMENTUM, BASELINE)
-    return Verdict(claim, seen, decided, missing(contrast), CONTRADICTED)
+    return Verdict(claim, told(contrast), decided, missing(contrast), CONTRADICTED)
 
 
 def does_not_improve(evidence: Evidence, label: str, name: str) -> Verdict:
@@ -80,8 +76,7 @@ def does_not_improve(evidence: Evidence, label: str, name: str) -> Verdict:
         f"C7. “both DSQL and DDPP underperform DQN on most of the games” (Section 7.2): {name} "
         f"does not improve on DQN; {WHERE}{sign}."
     )
-    seen = both(evidence, label, BASELINE)
-    return Verdict(claim, seen, decided, missing(contrast), CONTRADICTED)
+    return Verdict(claim, told(contrast), decided, missing(contrast), CONTRADICTED)
 
 
 def fails(evidence: Evidence) -> Verdict:
@@ -113,54 +108,63 @@ def slower_and_higher(evidence: Evidence) -> Verdict:
         "MinAtar's Asterix at 1,000,000 steps, by the mean greedy score of the first and of the "
         "last quarter of the run."
     )
-    seen, decided, waiting = by_beta(evidence, BETA_GAMES[0])
-    return Verdict(claim, seen, decided, waiting, CONTRADICTED)
-
-
-def by_beta(evidence: Evidence, game: str) -> tuple[str, bool | None, str]:
-    """A fixed β on a game: what was seen, C8's rule applied to it, and how many runs there are
-    while some are missing.
-    """
-    cells = [evidence.counted(game, label) for label in BETAS]
-    ended, planned = sum(has for _, has, _ in cells), sum(wants for _, _, wants in cells)
-    scores = [cell.scores[cell.ended] for cell, _, _ in cells if cell is not None]
-    if ended < planned or len(scores) < len(BETAS):
+    quarters = by_beta(evidence, BETA_GAMES[0])
+    if quarters is None:
+        counts = [evidence.counted(BETA_GAMES[0], label)[1:] for label in BETAS]
+        ended, planned = map(sum, zip(*counts))
         waiting = f"{ended} of {planned} runs"
-        return f"{waiting} have ended.", None, waiting
-    quarter = scores[0].shape[1] // 4
-    early = [group[:, :quarter].mean(1) for group in scores]
-    late = [group[:, -quarter:].mean(1) for group in scores]
-    falls, rises = _change(early[-1], early[0]), _change(late[0], late[-1])
-    decided = True if falls == rises == 1 else False if -1 in (falls, rises) else None
-    words = "; ".join(
-        f"{when} quarter "
-        + ", ".join(short(float(group.mean())) for group in each)
-        + f" (pooled standard error {short(_pooled(each[0], each[-1]))})"
-        for when, each in (("first", early), ("last", late))
-    )
-    return f"{game}, for β = 0.1, 0.5, 0.9: {words}.", decided, ""
+        return Verdict(claim, f"{waiting} have ended.", None, waiting, CONTRADICTED)
+    first, last = (quarter.word for quarter in quarters)
+    seen = f"As β rises from 0.1 to 0.9, the first quarter {first} and the last quarter {last}."
+    decided = None
+    if (first, last) == ("falls", "rises"):
+        decided = True
+    elif first == "rises" or last == "falls":
+        decided = False
+    return Verdict(claim, seen, decided, "", CONTRADICTED)
 
 
-def _pooled(one: Array, other: Array) -> float:
-    """The pooled standard error of the difference of two means."""
-    n, m = one.size, other.size
-    if n + m < 3:
-        return math.inf
-    squares = float(((one - one.mean()) ** 2).sum() + ((other - other.mean()) ** 2).sum())
-    return math.sqrt(squares / (n + m - 2) * (1 / n + 1 / m))
+class Quarter(NamedTuple):
+    """The mean greedy score in the first or the last quarter of the runs: by β, of each seed."""
+
+    name: str
+    scores: list[Array]
+
+    @property
+    def error(self) -> float:
+        """The pooled standard error of the difference between the largest β and the smallest."""
+        one, other = self.scores[0], self.scores[-1]
+        n, m = one.size, other.size
+        squares = float(((one - one.mean()) ** 2).sum() + ((other - other.mean()) ** 2).sum())
+        return math.sqrt(squares / (n + m - 2) * (1 / n + 1 / m))
+
+    @property
+    def word(self) -> str:
+        """What the score does with β: it rises or falls if by more than the error."""
+        difference = float(self.scores[-1].mean() - self.scores[0].mean())
+        if abs(difference) <= self.error:
+            return "stays within the error"
+        return "rises" if difference > 0 else "falls"
 
 
-def _change(low: Array, high: Array) -> int:
-    """1 if the second is higher by more than the pooled standard error, −1 if it is lower so."""
-    difference = float(high.mean() - low.mean())
-    return 0 if abs(difference) <= _pooled(low, high) else int(np.sign(difference))
+def by_beta(evidence: Evidence, game: str) -> tuple[Quarter, Quarter] | None:
+    """A fixed β on a game: its first and last quarter; None while runs are missing."""
+    cells = []
+    for label in BETAS:
+        cell, ended, planned = evidence.counted(game, label)
+        if cell is None or ended < planned:
+            return None
+        cells.append(cell)
+    n = cells[0].scores.shape[1] // 4
+    first = Quarter("first", [cell.scores[:, :n].mean(1) for cell in cells])
+    return first, Quarter("last", [cell.scores[:, -n:].mean(1) for cell in cells])
 
 
 def heuristic_does_as_well(evidence: Evidence) -> Verdict:
     """C9: confirmed if the interval contains 0 and lies within ±25 %, contradicted if it does not
     contain 0.
     """
-    contrast = evidence.contrast(HEURISTIC, MOMENTUM, games=BETA_GAMES)
+    contrast = evidence.contrast(HEURISTIC, MOMENTUM)
     mean, decided = _mean(contrast), None
     if mean is not None and mean.low is not None and mean.high is not None:
         within = mean.low >= -SAME and mean.high <= SAME
@@ -171,8 +175,7 @@ def heuristic_does_as_well(evidence: Evidence) -> Verdict:
         "Asterix and Breakout at 1,000,000 steps, by the area under the greedy curve: its "
         "improvement has an interval that contains 0 and lies within ±25 %."
     )
-    seen = both(evidence, HEURISTIC, MOMENTUM)
-    return Verdict(claim, seen, decided, missing(contrast), CONTRADICTED)
+    return Verdict(claim, told(contrast), decided, missing(contrast), CONTRADICTED)
 
 
 def _mean(contrast: Contrast) -> Estimate | None:
@@ -189,35 +192,16 @@ def around(estimate: Estimate, value: float) -> bool:
     return estimate.low <= value <= estimate.high
 
 
-def both(evidence: Evidence, label: str, over: str) -> str:
-    """What was seen by either score."""
-    scores: tuple[Score, ...] = ("greedy", "training")
-    kinds = [evidence.contrast(label, over, score=s, games=_games(label)) for s in scores]
-    return " ".join(map(told, kinds[: 2 if kinds[0].comparison else 1]))
-
-
-def _games(label: str) -> Sequence[str] | None:
-    return BETA_GAMES if label == HEURISTIC else None
-
-
 def told(contrast: Contrast) -> str:
-    """A contrast in words."""
-    result, games = contrast.comparison, ", ".join(contrast.complete)
+    """A contrast in words; its games are in the tables."""
+    result = contrast.comparison
     if result is None:
         return f"{contrast.ended} of {contrast.planned} runs have ended, no game is complete."
     begins = f"By the {contrast.score} score"
     if not contrast.is_complete:
         count = f"{contrast.ended} of {contrast.planned} runs"
-        begins += f", so far ({count}; complete: {games})"
-    each = ", ".join(f"{game} {bracketed(group)}" for game, group in result.games.items())
-    mean = "" if len(result.games) == 1 else f"; mean {bracketed(result.mean)}"
-    return f"{begins}: {each}{mean}; probability of improvement {probability(result.probability)}."
-
-
-def share(value: float) -> str:
-    """A share that may well be none: without a sign, unless it is below 0.
-
-    >>> share(0.5), share(-0.021), share(1.0)
-    ('50 %', '−2.1 %', '100 %')
-    """
-    return percent(value).removeprefix("+")
+        begins += f", so far ({count}; complete: {', '.join(contrast.complete)})"
+    return (
+        f"{begins}: mean improvement {bracketed(result.mean)}; probability of improvement "
+        f"{probability(result.probability)}."
+    )

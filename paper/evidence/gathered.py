@@ -29,6 +29,8 @@ Group = tuple[str, str]
 """A suite and a protocol: what is comparable."""
 MAIN: Group = ("MinAtar", "minatar-published")
 """The protocol by which the paper's claims are judged."""
+OPTIMISER: Group = ("MinAtar", "minatar")
+SAC: tuple[Group, ...] = (("gymnax", "sac"), ("Gymnasium", "sac"))
 RESAMPLES = 2_000
 """Bootstrap samples behind an interval, as the plan has it."""
 
@@ -99,12 +101,10 @@ class Evidence:
         *,
         score: Score = "greedy",
         group: Group = MAIN,
-        games: Sequence[str] | None = None,
     ) -> Contrast:
-        """An algorithm against another; on these games alone, if any are named."""
+        """An algorithm against another, on the games on which both are planned."""
         planned = self.seeds.get(group, {})
-        both = [g for g, members in planned if members == label and (g, over) in planned]
-        shared = tuple(game for game in both if games is None or game in games)
+        shared = tuple(game for game, one in planned if one == label and (game, over) in planned)
         ours, theirs = {}, {}
         counts = np.zeros((2, 2), int)  # that have ended and are planned, of either
         for game in shared:

@@ -10,24 +10,25 @@ from momentum_rl.report.curves import CurvesFigure
 from momentum_rl.report.figure import Figure
 from momentum_rl.report.intervals import Entry, IntervalsFigure, bracketed
 from momentum_rl.report.results import BASELINE, Results, Series
-from momentum_rl.report.statistics import Comparison
 from momentum_rl.report.style import ALGORITHMS, FURTHER, INK, SKY, Style
-from momentum_rl.runs.finding import Score
 from paper.claims.atari import is_main
-from paper.evidence.claims import BETA_GAMES, BETAS, HEURISTIC, MOMENTUM, told
-from paper.evidence.findings import DECOUPLED, DOUBLE, SAC
-from paper.evidence.gathered import MAIN, Contrast, Evidence, Group
+from paper.evidence.claims import (
+    BETA_GAMES,
+    BETAS,
+    DECOUPLED,
+    DOUBLE,
+    HEURISTIC,
+    MOMENTUM,
+    told,
+)
+from paper.evidence.gathered import MAIN, SAC, Contrast, Evidence, Group
 
 
 def drawn() -> tuple[Callable[[Evidence], Figure | None], ...]:
     """The figures that are kept with the plan."""
     return (
         does_it_help,
-        partial(improvements, score="greedy"),
-        partial(overall, score="greedy"),
-        partial(does_it_help, score="training"),
-        partial(improvements, score="training"),
-        partial(overall, score="training"),
+        improvements,
         is_it_the_average,
         beta,
         in_c51,
@@ -35,11 +36,11 @@ def drawn() -> tuple[Callable[[Evidence], Figure | None], ...]:
     )
 
 
-def does_it_help(evidence: Evidence, score: Score = "greedy") -> CurvesFigure | None:
+def does_it_help(evidence: Evidence) -> CurvesFigure | None:
     """DQN and Momentum-DQN game by game, with the improvement where all runs have ended."""
-    contrast = evidence.contrast(MOMENTUM, BASELINE, score=score)
-    title = f"Does momentum help? Momentum-DQN and DQN on MinAtar, {score} score"
-    return _curves(evidence, contrast, f"does-it-help-{score}", title)
+    contrast = evidence.contrast(MOMENTUM, BASELINE)
+    title = "Does momentum help? Momentum-DQN and DQN on MinAtar, greedy score"
+    return _curves(evidence, contrast, "does-it-help-greedy", title)
 
 
 def is_it_the_average(evidence: Evidence) -> CurvesFigure | None:
@@ -120,64 +121,40 @@ def _styled(shown: Sequence[Series], *, avoided: str = SKY) -> list[Series]:
     ]
 
 
-def _contrasts(evidence: Evidence, score: Score) -> list[tuple[Series, Contrast, Comparison]]:
-    """Every main algorithm that the plan has on all games against DQN, as far as complete."""
-    games = {*evidence.contrast(MOMENTUM, BASELINE).games}
-    known = _by_label(evidence.by(score))
-    pairs = []
-    for series in known.values():
-        contrast = evidence.contrast(series.label, BASELINE, score=score)
-        wanted = is_main(series) and series.label != BASELINE and {*contrast.games} == games
-        if wanted and contrast.comparison is not None:
-            pairs.append((series, contrast, contrast.comparison))
-    styled = _styled([series for series, _, _ in pairs], avoided=INK)
-    return [(series, contrast, result) for series, (_, contrast, result) in zip(styled, pairs)]
+def improvements(evidence: Evidence) -> IntervalsFigure | None:
+    """Improvement over DQN in greedy area, game by game and, where it is complete, in the mean.
 
-
-def improvements(evidence: Evidence, score: Score) -> IntervalsFigure | None:
-    """Improvement over DQN in area, game by game, with intervals."""
-    pairs = _contrasts(evidence, score)
-    if not pairs:
+    Of every main algorithm that the plan has on all games.
+    """
+    games = evidence.contrast(MOMENTUM, BASELINE).games
+    known = _by_label(evidence.by("greedy"))
+    asked = (evidence.contrast(label, BASELINE) for label in known if label != BASELINE)
+    wanted = {
+        contrast.label: (contrast, contrast.comparison)
+        for contrast in asked
+        if is_main(known[contrast.label])
+        and {*contrast.games} == {*games}
+        and contrast.comparison is not None
+    }
+    if not wanted:
         return None
-    planned = dict.fromkeys(game for _, contrast, _ in pairs for game in contrast.games)
-    complete = {game for _, contrast, _ in pairs for game in contrast.complete}
-    awaited = [game for game in planned if game not in complete]
-    results = evidence.by("training")
-    entries = [
-        Entry(game, series.style, estimate, _diverged(results, game, series.label))
-        for series, _, comparison in pairs
-        for game, estimate in comparison.games.items()
-    ]
+    entries, awaited = [], set(games)
+    for series in _styled([known[label] for label in wanted], avoided=INK):
+        contrast, comparison = wanted[series.label]
+        awaited -= {*contrast.complete}
+        for game, estimate in comparison.games.items():
+            cell, _, _ = evidence.counted(game, series.label)
+            diverged = cell is not None and bool(cell.diverged)
+            entries.append(Entry(game, series.style, estimate, diverged))
+        if contrast.is_complete:
+            entries.append(Entry("mean", series.style, comparison.mean))
     return IntervalsFigure(
-        name=f"improvements-{score}",
-        title=f"Improvement over DQN on MinAtar, {score} score",
-        subtitle=f"normalised, by the area under the {score} curve; complete games alone",
+        name="improvements-greedy",
+        title="Improvement over DQN on MinAtar, greedy score",
+        subtitle="normalised, by the area under the greedy curve; complete games alone",
         entries=tuple(entries),
         value="normalised improvement",
-        note=f"Not complete yet: {', '.join(awaited)}." if awaited else "",
-    )
-
-
-def _diverged(results: Results | None, game: str, label: str) -> bool:
-    cell = None if results is None else results.cells.get((game, label))
-    return cell is not None and bool(cell.diverged)
-
-
-def overall(evidence: Evidence, score: Score) -> IntervalsFigure | None:
-    """Mean improvement over DQN, of what is complete everywhere."""
-    whole = [
-        (s.style, result)
-        for s, contrast, result in _contrasts(evidence, score)
-        if contrast.is_complete
-    ]
-    if not whole:
-        return None
-    return IntervalsFigure(
-        name=f"overall-{score}",
-        title=f"Mean improvement over DQN on MinAtar, {score} score",
-        subtitle=f"by the area under the {score} curve, {len(whole[0][1].games)} games",
-        entries=tuple(Entry(style.label, style, result.mean) for style, result in whole),
-        value="mean improvement",
+        note=f"Not complete yet: {', '.join(sorted(awaited))}." if awaited else "",
     )
 
 

@@ -18,7 +18,7 @@ from momentum_rl.agents.registry import title_of
 from momentum_rl.envs.make import make_environment
 from momentum_rl.plumbing.files import write_aside
 from momentum_rl.runs.config import Config
-from momentum_rl.runs.files import EVALUATION, VERSIONS, EvaluationFile, VersionsFile, read_if_there
+from momentum_rl.runs.files import EVALUATION, VERSIONS, EvaluationFile, read_if_there
 from momentum_rl.runs.finding import Run, find_runs
 from momentum_rl.training.evaluation import Evaluation, evaluate
 
@@ -54,33 +54,13 @@ def acting(agent: Agent) -> Agent:
     )
 
 
-def play(agent: Agent, env: str, epsilon: float) -> Evaluation:
-    """What an agent scores."""
-    with closing(make_environment(env, TOGETHER)) as environment:
-        return evaluate(agent, environment, EPISODES, epsilon=epsilon, seed=SEED)
-
-
-def scored(card: Mapping[str, Any], played: Evaluation) -> dict[str, Any]:
-    """A card with the score of these episodes."""
-    half = NORMAL * played.std / math.sqrt(len(played.returns) - 1)
-    place = f"paper/zoo/{place_of(card['env'], card['algorithm'])}"
-    return {
-        **card,
-        "score": played.mean,
-        "deviation": played.std,
-        "interval": [played.mean - half, played.mean + half],
-        "episodes": len(played.returns),
-        "evaluation": (
-            f"movi evaluate {place} --episodes {EPISODES} --num-envs {TOGETHER} --seed {SEED}"
-        ),
-    }
-
-
-def card_of(run: Run, agent: Agent, commit: str) -> dict[str, Any]:
-    """What a reader must know of an agent, but its score."""
+def card_of(run: Run, agent: Agent, played: Evaluation) -> dict[str, Any]:
+    """What a reader must know of an agent."""
     config = run.config
     ended: EvaluationFile = read_if_there(run.path, EVALUATION, EvaluationFile)
-    versions: VersionsFile = read_if_there(run.path, VERSIONS, VersionsFile)
+    versions = json.loads((run.path / VERSIONS).read_text(encoding="utf-8"))
+    half = NORMAL * played.std / math.sqrt(len(played.returns) - 1)
+    place = f"paper/zoo/{place_of(config.env, config.algorithm)}"
     return {
         "env": config.env,
         "algorithm": config.algorithm,
@@ -88,12 +68,19 @@ def card_of(run: Run, agent: Agent, commit: str) -> dict[str, Any]:
         "steps": config.steps,
         "protocol": PROTOCOL,
         "command": command_of(config),
-        "commit": commit,
-        "versions": versions.since[-1].versions,
+        "commit": commit_of(run),
+        "versions": versions["since"][-1]["versions"],
         "at_the_end": ended.mean,
         "epsilon": config.evaluation_epsilon,
         "networks": sorted(agent.params),
         "licence": LICENCE,
+        "score": played.mean,
+        "deviation": played.std,
+        "interval": [played.mean - half, played.mean + half],
+        "episodes": len(played.returns),
+        "evaluation": (
+            f"movi evaluate {place} --episodes {EPISODES} --num-envs {TOGETHER} --seed {SEED}"
+        ),
     }
 
 
@@ -170,8 +157,10 @@ def fill(folder: Path, zoo: Path) -> list[Path]:
         if not known or run.label not in LABELS or not file.exists():
             continue
         agent = acting(load(file))
-        played = play(agent, run.config.env, run.config.evaluation_epsilon)
-        card = scored(card_of(run, agent, commit_of(run)), played)
+        epsilon = run.config.evaluation_epsilon
+        with closing(make_environment(run.config.env, TOGETHER)) as environment:
+            played = evaluate(agent, environment, EPISODES, epsilon=epsilon, seed=SEED)
+        card = card_of(run, agent, played)
         place = zoo / place_of(run.config.env, run.label or "")
         place.mkdir(parents=True, exist_ok=True)
         save(agent, place / AGENT_FILE)

@@ -14,7 +14,7 @@ from momentum_rl.report.figure import table_of
 from momentum_rl.report.statistics import compare
 from momentum_rl.runs.finding import find_runs
 from momentum_rl.runs.sweep import read_sweep, read_sweep_file
-from paper.evidence import collect, publish
+from paper.evidence import blocks, collect, publish
 from paper.evidence.plates import drawn
 from tests.paper.audit_evidence import is_share
 
@@ -105,14 +105,14 @@ def test_a_curve_is_read_as_the_study_draws_it():
         {"step": 50_000 * i, "episodes": n, "score": score}
         for i, (n, score) in enumerate(games, start=1)
     ]
-    assert publish.as_drawn(rows) == pytest.approx((1_000 * 2 + 1_200 * 1) / 2_200)
+    assert blocks.as_drawn(rows) == pytest.approx((1_000 * 2 + 1_200 * 1) / 2_200)
     rows[0] = {"step": 50_000, "episodes": 0, "score": None}
     rows[1:10] = [{**row, "episodes": 10} for row in rows[1:10]]
-    assert publish.as_drawn(rows) == pytest.approx((1_000 * 2 + 90 * 1) / 1_090)
+    assert blocks.as_drawn(rows) == pytest.approx((1_000 * 2 + 90 * 1) / 1_090)
 
 
 def test_games_alongside_carry_what_made_them():
-    for watched in publish.WATCHED:
+    for watched in blocks.WATCHED:
         for file in (publish.HERE / "alongside" / watched.replace(" ", "-")).glob("*.json"):
             record = json.loads(file.read_text())
             assert record["config"]["env"] == f"MinAtar/{watched.split()[0]}"
@@ -126,7 +126,7 @@ def test_games_alongside_carry_what_made_them():
 
 def test_the_peers_runs_have_the_settings_steps_and_evaluations_of_ours():
     cells = read_sweep_file(publish.HERE / "9-mujoco.toml").cells
-    assert {cell.env: len(cell.seeds) for cell in cells} == dict(publish.MUJOCO)
+    assert {cell.env: len(cell.seeds) for cell in cells} == dict(blocks.MUJOCO)
     config = cells[0].config_of(0)
     for file in (publish.HERE / "peers").glob("*/*.json"):
         record = json.loads(file.read_text())
@@ -151,8 +151,9 @@ def test_the_peers_runs_have_the_settings_steps_and_evaluations_of_ours():
 
 def test_an_interval_over_few_seeds_leaves_out_zero_as_often_as_the_page_says():
     """By the statistics that the page's own intervals come from, with other scores."""
-    rows = block(publish.PAGES[0], "chance").splitlines()[2:]
-    said = {tuple(map(int, re.findall(r"\d+", row)[:2])): shares(row)[0] for row in rows}
+    text = publish.PAGES[0].read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d) \| (\d) \| [^|]+ \| (\d+) \|$", text, re.MULTILINE)
+    said = {(int(seeds), int(games)): int(share) / 100 for seeds, games, share in rows}
     assert {(2, 1), (3, 1), (3, 2), (3, 5), (5, 1)} <= set(said)
     for (seeds, games), share in said.items():
         generator, wrong = np.random.Generator(np.random.MT19937(1)), 0
@@ -169,19 +170,19 @@ def test_an_interval_over_few_seeds_leaves_out_zero_as_often_as_the_page_says():
 
 def test_the_peer_stands_beside_us_with_its_share_of_difference(evidence):
     """From the files alone; a row whose runs are not all there has no share."""
-    for env, seeds in publish.MUJOCO:
+    for env, seeds in blocks.MUJOCO:
         runs = publish.HERE / "runs" / "9-mujoco" / "runs" / env / "sac"
         ours = [json.loads(f.read_text())["mean"] for f in runs.glob("*/evaluation.json")]
         files = sorted((publish.HERE / "peers" / env).glob("*.json"))
         theirs = [json.loads(file.read_text())["rows"][-1]["mean"] for file in files]
         assert len(ours) == seeds
-        (row,) = (own for own in publish.peer(evidence).splitlines() if f"| {env} |" in own)
+        (row,) = (own for own in blocks.peer(evidence) if own["environment"] == env)
         if len(theirs) < seeds:
-            assert f"{len(theirs)} of {seeds} runs" in row
-            assert shares(row) == []
+            assert f"{len(theirs)} of {seeds} runs" in row["stable-baselines3, by seed"]
+            assert row["difference of means"] == ""
         else:
             difference = (np.mean(ours) - np.mean(theirs)) / abs(np.mean(theirs))
-            assert is_share(row.split("|")[-2].strip(), difference)
+            assert is_share(row["difference of means"], difference)
 
 
 def areas(game, label, file, column):
@@ -258,24 +259,23 @@ def test_the_second_plan_is_older_than_its_first_run():
 
 
 @pytest.mark.parametrize(
-    ("column", "file", "key"),
-    [(3, "evaluations.jsonl", "mean"), (5, "metrics.jsonl", "score")],
+    ("score", "file", "key"),
+    [("greedy", "evaluations.jsonl", "mean"), ("training", "metrics.jsonl", "score")],
     ids=["greedy", "training"],
 )
-def test_the_improvements_by_game_are_those_worked_out_from_the_files(column, file, key):
+def test_the_improvements_by_game_are_those_worked_out_from_the_files(score, file, key):
     """Means of the rows, and a bootstrap of its own with another generator and seed."""
-    rows = block(publish.PAGES[0], "games").splitlines()[2:]
-    assert len(rows) == 5
+    names, _, first, *_ = block(publish.PAGES[0], score).splitlines()
+    cells = dict(zip(*([cell.strip() for cell in row.split("|")] for row in (names, first))))
+    assert cells["improvement"] == "Momentum-DQN over DQN"
     complete = 0
-    for row in rows:
-        cells = [cell.strip() for cell in row.split("|")]
-        game = cells[1]
+    for game in ("Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders"):
         dqn, momentum = (areas(game, name, file, key) for name in ("dqn", "momentum-dqn"))
         if dqn is None or momentum is None:
-            assert cells[column] == "", game
+            assert cells[game] == "", game
             continue
         complete += 1
-        value, low, high = shares(cells[column])
+        value, low, high = shares(cells[game])
         assert value == pytest.approx(momentum.mean() / dqn.mean() - 1, abs=0.0051), game
         generator = np.random.Generator(np.random.MT19937(7))
         ours, theirs = (own[generator.integers(3, size=(4000, 3))] for own in (momentum, dqn))

@@ -1,16 +1,14 @@
-"""What the plan describes without judging, on made-up runs."""
+"""What the plan describes without judging, on made-up runs: its tables and figures."""
 
-import json
 from pathlib import Path
 
 import pytest
 
 from momentum_rl.runs.finding import find_runs
 from momentum_rl.runs.sweep import read_sweep_file, run_directory, write_sweep
-from paper.evidence import findings, plates
+from paper.evidence import blocks, gathered, plates
 from paper.evidence.gathered import Evidence, gather
 from paper.evidence.plan import read_plan
-from paper.verdict import Finding
 from tests.paper.synthetic_plan import write_matrix, write_plan
 from tests.report.synthetic_runs import write_run
 
@@ -59,13 +57,6 @@ def evidence_in(folder: Path) -> Evidence:
     return evidence
 
 
-def about(evidence: Evidence, begins: str) -> Finding:
-    """The one that begins so."""
-    said = [one for one in findings.everything(evidence) if isinstance(one, Finding)]
-    (found,) = (one for one in said if one.about.startswith(begins))
-    return found
-
-
 def write_sac(folder: Path, sac: float, momentum: float, *ends: float) -> None:
     """Two seeds of either, with their scores and what SAC's seeds have at the end."""
     sweep = read_sweep_file(folder / "8-sac.toml")
@@ -77,30 +68,35 @@ def write_sac(folder: Path, sac: float, momentum: float, *ends: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ("momentum", "word"),
+    ("momentum", "gain"),
     [
-        (-500.0, "Helps. By the training score: Pendulum-v1 +50 % [+50 %, +50 %]"),
-        (-1500.0, "Harms. By the training score: Pendulum-v1 −50 % [−50 %, −50 %]"),
-        (-1000.0, "Open."),
+        (-500.0, "+50 % [+50 %, +50 %]"),
+        (-1500.0, "−50 % [−50 %, −50 %]"),
+        (-1000.0, "0 % [0 %, 0 %]"),
     ],
 )
 def test_a_return_below_zero_improves_towards_zero(
-    folder: Path, momentum: float, word: str
+    folder: Path, momentum: float, gain: str
 ) -> None:
     write_sac(folder, -1000.0, momentum, -150.0, -190.0)
-    assert about(evidence_in(folder), "Momentum-SAC over SAC").seen.startswith(word)
+    (row,) = blocks.in_sac(evidence_in(folder))
+    assert row["environment"] == "Pendulum-v1 (gymnax)"
+    assert row["Momentum-SAC over SAC"] == gain
 
 
 def test_sac_is_the_published_one_if_every_seed_is_good(folder: Path) -> None:
-    missing = about(evidence_in(folder), "Is our SAC the published SAC on gymnax/Pendulum-v1?")
-    assert missing.seen == "Not decided yet, 0 of 2 runs."
-    assert "beside -157 (a zoo); at least -200 in every seed" in missing.about
+    (missing,) = blocks.at_the_ends(evidence_in(folder))
+    assert missing["mean returns, by seed"] == "0 of 2 runs"
+    assert missing["the same"] == ""
+    assert missing["published"] == "-157 (a zoo)"
+    assert missing["the same if"] == "-200 in 2 of 2 seeds"
     write_sac(folder, -1000.0, -1000.0, -150.0, -210.0)
-    found = about(evidence_in(folder), "Is our SAC the published SAC on gymnax/Pendulum-v1?")
-    assert found.seen == "Not the same: 1 of 2 seeds. The returns: -150, -210."
+    (row,) = blocks.at_the_ends(evidence_in(folder))
+    assert row["mean returns, by seed"] == "-150, -210"
+    assert row["the same"] == "no"
 
 
-@pytest.mark.parametrize(("last", "word"), [(475.0, "The same: 4"), (474.9, "Not the same: 3")])
+@pytest.mark.parametrize(("last", "word"), [(475.0, "yes"), (474.9, "no")])
 def test_c51_is_the_published_one_if_all_seeds_but_one_are_good(
     folder: Path, last: float, word: str
 ) -> None:
@@ -119,40 +115,24 @@ def test_c51_is_the_published_one_if_all_seeds_but_one_are_good(
     for seed, end in zip(cell.seeds, (500.0, 480.0, 12.0, 476.0, last), strict=True):
         path = run_directory(folder / "runs" / "12-cartpole", cell, seed)
         write_run(path, cell.config_of(seed), [400.0, 450.0], evaluation=end)
-    found = about(evidence_in(folder), "Is our C51 the published C51 on CartPole-v1?")
-    assert "at least 475 in 4 of 5 seeds" in found.about
-    assert found.seen.startswith(f"{word} of 5 seeds. The returns: 500, 480, 12, 476, ")
-
-
-def test_the_support_of_c51_was_too_narrow_above_one_percent(folder: Path) -> None:
-    assert findings.clipped(evidence_in(folder)) is None
-    write_matrix(folder, "1-momentum", {"dqn": 0.0})
-    write_matrix(folder, "10-distributional", {"c51": 4.0})
-    assert about(evidence_in(folder), "C51 over DQN").seen.startswith("Helps. By the greedy score")
-    assert "wide enough" in about(evidence_in(folder), "Was the support of C51").seen
-    file = next((folder / "runs" / "10-distributional").glob("runs/*/c51/seed-1/metrics.jsonl"))
-    rows = [json.loads(line) for line in file.read_text().splitlines()]
-    rows[2]["clipped_q"] = 0.02
-    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    found = about(evidence_in(folder), "Was the support of C51")
-    assert found.seen == (
-        "At most 2.0 % of the probability of an iteration was beyond it, in 6 runs: it was "
-        "too narrow."
-    )
+    _, row = blocks.at_the_ends(evidence_in(folder))
+    assert row["the same if"] == "475 in 4 of 5 seeds"
+    assert row["mean returns, by seed"].startswith("500, 480, 12, 476, ")
+    assert row["the same"] == word
 
 
 def test_the_figures_of_c51_and_sac_have_their_improvements_above_each_game(folder: Path) -> None:
     """SAC from −1000 to −500 is +50 % of its area; C51 is at 4 and Momentum-C51 4 above it."""
     empty = evidence_in(folder)
     assert plates.in_c51(empty) is None
-    assert plates.in_sac(empty, findings.SAC[0]) is None
+    assert plates.in_sac(empty, gathered.SAC[0]) is None
     file = folder / "10-distributional.toml"
     file.write_text(file.read_text().replace('["c51"]', '["c51", "momentum-c51"]'))
     write_sac(folder, -1000.0, -500.0, -150.0, -190.0)
     write_matrix(folder, "1-momentum", {"dqn": 0.0})
     write_matrix(folder, "10-distributional", {"c51": 0.0, "momentum-c51": 4.0})
     evidence = evidence_in(folder)
-    sac = plates.in_sac(evidence, findings.SAC[0])
+    sac = plates.in_sac(evidence, gathered.SAC[0])
     assert sac is not None
     assert sac.name == "sac-gymnax-training"
     gain = "Pendulum-v1: +50 % [+50 %, +50 %]"
@@ -163,7 +143,7 @@ def test_the_figures_of_c51_and_sac_have_their_improvements_above_each_game(fold
     assert [panel.title[:16] for panel in c51.panels] == ["Asterix: +100 % ", "Breakout: +100 %"]
     assert [style.label for style in c51.styles] == ["C51", "Momentum-C51", "DQN"]
     assert len({style.colour for style in c51.styles}) == 3
-    assert plates.in_sac(evidence, findings.SAC[1]) is None
+    assert plates.in_sac(evidence, gathered.SAC[1]) is None
 
 
 DECOUPLING = """environments = ["MinAtar/Asterix", "MinAtar/Breakout"]
@@ -188,33 +168,6 @@ def decoupling(folder: Path) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("gain", "seen"),
-    [
-        (-3.9, "Decoupling harms. β = 0 over DQN −98 % ["),
-        (12.0, "The average harms. β = 0 over DQN +300 % ["),
-        (0.0, "The average harms. β = 0 over DQN 0 % ["),
-        (-1.0, "Not decided: the interval of either contains 0 or is above it. β = 0 over DQN −25"),
-    ],
-)
-def test_what_harms_on_a_game_is_what_is_below_dqn_there(
-    decoupling: Path, gain: float, seen: str
-) -> None:
-    """DQN's mean area is 4 and Momentum-DQN's 2: half of it, whatever harms."""
-    write_matrix(decoupling, "1-momentum", {"dqn": 0.0, "momentum-dqn": -2.0})
-    waiting = findings.what_harms(evidence_in(decoupling), "Breakout")
-    assert waiting is not None
-    assert waiting.seen == "Not decided yet, 0 of 3 runs."
-    write_matrix(decoupling, "11-decoupling", {"momentum-dqn β=0": gain})
-    found = findings.what_harms(evidence_in(decoupling), "Breakout")
-    assert found is not None
-    assert found.seen.startswith(seen)
-    share = 2 / (4 + gain) - 1
-    said = f"{100 * share:+,.0f}".replace("-", "−")
-    assert f"; Momentum-DQN over β = 0 {said} % [" in found.seen
-    assert findings.what_harms(evidence_in(decoupling)) is None  # no Freeway in this plan
-
-
 def test_bars_over_all_games_leave_out_what_is_planned_on_some_or_not_complete(
     decoupling: Path,
 ) -> None:
@@ -227,15 +180,13 @@ def test_bars_over_all_games_leave_out_what_is_planned_on_some_or_not_complete(
     gains = {"double-dqn": 1.0, "momentum-dqn β=0": 2.0}
     write_matrix(decoupling, "11-decoupling", gains, without=missing)
     evidence = evidence_in(decoupling)
-    bars = plates.improvements(evidence, "greedy")
+    bars = plates.improvements(evidence)
     assert bars is not None
     known = ["Momentum-DQN", "Deep SQL", "Deep DPP"]
     assert [style.label for style in bars.styles] == [*known, "Double DQN"]
     assert len({style.colour for style in bars.styles}) == 4
-    overall = plates.overall(evidence, "greedy")
-    assert overall is not None
-    assert [entry.row for entry in overall.entries] == known
-    assert overall.subtitle.endswith("curve, 2 games")
+    assert bars.rows == ["Asterix", "Breakout", "mean"]
+    assert [entry.style.label for entry in bars.entries if entry.row == "mean"] == known
 
 
 def test_the_figure_of_the_average_has_its_gain_over_beta_zero(decoupling: Path) -> None:
