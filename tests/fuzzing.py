@@ -424,7 +424,7 @@ def command_line(rng) -> list[str]:
             words.insert(rng.randrange(len(words) + 1), rng.choice([*WORDS, "--unknown"]))
         elif words:
             words = words[: rng.randrange(len(words))]
-    if command == "train":  # whose own words may name a module
+    if command in ("train", "solve"):  # whose own words may name a module
         words = [word.replace("evilmod:", "x/").replace("this:", "x/") for word in words]
     for i, word in enumerate(words[1:], start=1):
         target = words[i - 1] == "--out" or (command == "export" and i == 1)

@@ -149,6 +149,10 @@ def test_losses_are_never_negative_beyond_rounding_and_sup_dominates(mdps, long)
         ({"chunk": 0}, "chunk: 0, expected at least 1"),
         ({"chunk": -1}, "chunk: -1, expected at least 1"),
         ({"schemes": []}, "schemes: none, expected at least one"),
+        (
+            {"schemes": np.ones((2, 2))},
+            "which: array([1., 1.]), expected a text or Algorithm or Options",
+        ),
         ({"schemes": ["movi", "what"]}, "scheme: 'what', expected one of avi, movi, sql, dpp"),
         ({"mdps": garnet(3, 2, 2)}, "mdps: a single MDP, expected a batch"),
     ],

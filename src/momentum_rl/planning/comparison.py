@@ -104,7 +104,7 @@ def compare_schemes(
     check_count("chunk", chunk)
     check_seed(seed)
     members = require_batch(mdps)
-    if not schemes:
+    if len(schemes) == 0:
         raise UserError("schemes: none, expected at least one")
     chosen = tuple(scheme(which, beta) for which in schemes)
     if chunk is None:
