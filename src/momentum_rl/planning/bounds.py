@@ -16,9 +16,6 @@ from momentum_rl.plumbing.files import file_to_write, write_aside, writing
 if TYPE_CHECKING:
     import numpy as np
 
-    from momentum_rl.mdp.model import FiniteMDP
-    from momentum_rl.planning.theory import Trace
-
 ERRORS = "KIND:SIZE"
 
 
@@ -57,7 +54,7 @@ class Bounds:
         from momentum_rl.core.targets import MomentumValueIteration
         from momentum_rl.mdp.files import load_mdp
         from momentum_rl.planning.engine import scheme
-        from momentum_rl.planning.theory import trace
+        from momentum_rl.planning.theory import beside_theorem_1, trace
         from momentum_rl.plumbing.sizes import require
 
         if self.out is not None:
@@ -93,34 +90,6 @@ def _shown(iterations: int) -> "list[int]":
     """The rows of iterations 1, 2, 5, 10, …, and of the last."""
     marks = [m * 10**e for e in range(12) for m in (1, 2, 5)]
     return [n - 1 for n in marks if n < iterations] + [iterations - 1]
-
-
-def beside_theorem_1(mdps: "FiniteMDP", run: "Trace") -> "dict[str, np.ndarray]":
-    """Columns over n = 1..K, means over the MDPs: β, the loss, Theorem 1 and what it is made of."""
-    from concurrent.futures import ThreadPoolExecutor
-
-    import numpy as np
-
-    from momentum_rl.mdp.solve.regularised import certain_optimum
-    from momentum_rl.planning.theory import batch_losses, residual, theorem_1
-
-    optimal, sides = certain_optimum(mdps), residual(mdps, run)
-    with ThreadPoolExecutor() as pool:
-        loss = batch_losses(mdps, optimal.q, run.policies[:-1], pool).sup
-    rows = len(run.errors)
-    columns = {
-        "loss": loss,
-        "theorem_1": theorem_1(mdps, run, optimal.policy).max((-2, -1)),
-        "supremum": sides.supremum(mdps),
-        **{f"{name}_above": norms for name, norms in sides.above.items()},
-        **{f"{name}_below": norms for name, norms in sides.below.items()},
-    }
-    rates = [0.0, *(float(run.scheme.rate(k)) for k in range(1, rows))]
-    return {
-        "iteration": np.arange(1, rows + 1),
-        "beta": np.array(rates),
-        **{name: column.mean(-1) for name, column in columns.items()},
-    }
 
 
 def table_text(columns: "Mapping[str, Sequence[Any] | np.ndarray]") -> str:

@@ -189,14 +189,13 @@ def residual(mdps: FiniteMDP, run: Trace) -> Residual:
     where R_0 = X_0 and C_k = T_{π_{k+1}} q_k − q_k. All of it is linear in the start X_0, in ε and
     in η, so each of them has a recursion of its own; `docs/theory.md` has the proof.
     """
-    rates = [0.0, *(float(run.scheme.rate(k)) for k in range(1, len(run.errors)))]
     eta = np.zeros_like(run.q) if run.average_errors is None else run.average_errors
     rows, cells = len(run.errors), (-1, mdps.actions)
     policies, errors = _flat(run)
     q, eta = (x[:rows].reshape(rows, *cells) for x in (run.q, eta))
     with jax.enable_x64(True):
         upper, lower, norms = _residual(
-            on_device(mdps), policies, q, errors, eta, np.array(rates), members=len(mdps)
+            on_device(mdps), policies, q, errors, eta, _rates(run), members=len(mdps)
         )
     names = ("drift", "noise", "average"), ("start", "noise", "average")
     above, below = (
@@ -206,6 +205,11 @@ def residual(mdps: FiniteMDP, run: Trace) -> Residual:
     return Residual(
         np.asarray(upper).reshape(shape), np.asarray(lower).reshape(shape), above, below
     )
+
+
+def _rates(run: Trace) -> np.ndarray:
+    """β_0 = 0, β_1, …, β_{K−1}."""
+    return np.array([0.0, *(float(run.scheme.rate(k)) for k in range(1, len(run.errors)))])
 
 
 @functools.partial(jax.jit, static_argnames="members")
@@ -559,6 +563,25 @@ def theorem_1(
         result[:, m] = resolvent(mdp, best, sides.upper[:, m])
         result[:, m] -= resolvent(mdp, run.policies[:-1, m], sides.lower[:, m])
     return result
+
+
+def beside_theorem_1(mdps: FiniteMDP, run: Trace) -> dict[str, np.ndarray]:
+    """Columns over n = 1..K, means over the MDPs: β, the loss, Theorem 1 and what it is made of."""
+    optimal, sides = certain_optimum(mdps), residual(mdps, run)
+    with ThreadPoolExecutor() as pool:
+        loss = batch_losses(mdps, optimal.q, run.policies[:-1], pool).sup
+    columns = {
+        "loss": loss,
+        "theorem_1": theorem_1(mdps, run, optimal.policy).max((-2, -1)),
+        "supremum": sides.supremum(mdps),
+        **{f"{name}_above": norms for name, norms in sides.above.items()},
+        **{f"{name}_below": norms for name, norms in sides.below.items()},
+    }
+    return {
+        "iteration": np.arange(1, len(run.errors) + 1),
+        "beta": _rates(run),
+        **{name: column.mean(-1) for name, column in columns.items()},
+    }
 
 
 def corollary_1(
