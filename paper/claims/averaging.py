@@ -90,13 +90,14 @@ def _style(i: int, ratio: float) -> Style:
 
 
 def by_beta(data: Averaging) -> CurvesFigure:
-    """Loss against 1 − β, with the law's choice."""
+    """Loss against 1 − β, with the law's choice; k/(k+1) is where it ends, at 1/(K + 1)."""
     panels = []
     for problem in _problems(data):
         cells = [cell for cell in data.loss if cell.problem == problem]
         curves = []
         for i, cell in enumerate(cells):
-            betas, losses = zip(*sorted(data.constants(cell).items(), reverse=True))
+            points = {**data.constants(cell), data.beta[cell]["mean"]: data.loss[cell]["mean"]}
+            betas, losses = zip(*sorted(points.items(), reverse=True))
             curves.append(Curve(_style(i, cell.ratio), 1 - np.array(betas), np.array(losses)))
         some = [cell for cell in cells if cell.ratio > 0]
         law = [(1 - data.beta[cell]["law"], data.loss[cell]["law"]) for cell in some]
@@ -105,7 +106,7 @@ def by_beta(data: Averaging) -> CurvesFigure:
     return CurvesFigure(
         "best_beta",
         "An average with errors of its own: which β is best",
-        "mean loss of MoVI's policies, by a constant β; black: where the law puts β",
+        "mean loss of MoVI's policies by a constant β; leftmost: β = k/(k+1); black: the law's β",
         tuple(panels),
         "1 − β",
         "mean of |q* − qπ|",
