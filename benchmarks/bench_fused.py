@@ -6,11 +6,10 @@ Two tasks, one seed, the same network, batch and update period for all, learning
     cartpole  CartPole-v1, two layers of 64, batch 64, one update per step
 
 Timed: the same number of steps after learning has started and everything is compiled. The programs
-alternate, repetition by repetition, in processes of their own. Then this package with 4 and 8 seeds
-(steps of all seeds together), and its MinAtar update alone against the matrix-multiply peak, both
-on the one thread that the loop has. What differs by nature: rejax makes one update per step of all
-its environments, so that an update every 4 steps means 4 environments; it and movi play gymnax's
-games, stable-baselines3 the originals.
+alternate, repetition by repetition, in processes of their own. Then this package's MinAtar update
+alone against the matrix-multiply peak, both on the one thread that the loop has. What differs by
+nature: rejax makes one update per step of all its environments, so that an update every 4 steps
+means 4 environments; it and movi play gymnax's games, stable-baselines3 the originals.
 
     python benchmarks/bench_fused.py [--repetitions 3] [--rejax PYTHON] [--sb3 PYTHON]
 
@@ -96,12 +95,7 @@ def run(repetitions: int, rejax: str | None = None, sb3: str | None = None) -> d
     for number in range(repetitions):
         for task in WORK:
             for who, python in pythons.items():
-                extra = (1,) if who == "movi" else ()
-                arguments = (task, WARM, STEPS[who], *extra)
-                measure(number, f"{task} {who}", python, who, *arguments)
-            for seeds in (4, 8):
-                name, steps = f"{task} movi {seeds} seeds", STEPS["movi"] // seeds
-                measure(number, name, sys.executable, "movi", task, WARM, steps, seeds)
+                measure(number, f"{task} {who}", python, who, task, WARM, STEPS[who])
     medians = {name: round(statistics.median(values), 1) for name, values in speeds.items()}
     with stage("fused", "the update alone"):
         update, peak, seconds = figures(sys.executable, "update")

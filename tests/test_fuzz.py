@@ -6,7 +6,6 @@ import tracemalloc
 import zipfile
 from collections import Counter
 from contextlib import contextmanager
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -102,11 +101,10 @@ def _light(monkeypatch):
     from momentum_rl.report.chapters import chapters_of_runs, check_shown
     from momentum_rl.training.run_directory import continued, has_ended, result_of
 
-    def look(config, seeds, outs, *, trust):
+    def look(runs, trust):
         from momentum_rl.envs.make import make_environment
 
-        for seed, out in zip(seeds, outs):
-            own = replace(config, seed=seed)
+        for own, out in runs:
             if (out / "config.json").exists():
                 own = continued(out, own)
                 if has_ended(out, own):
@@ -125,8 +123,7 @@ def _light(monkeypatch):
 
 def restore(saved):
     """What the loops take from a checkpoint before anything else."""
-    for one in saved:
-        int(one.state["replay"]["slack"])
+    int(saved.state["replay"]["slack"])
 
 
 CHANGES = {
@@ -192,8 +189,8 @@ def fuzz(place, kind, seed, count, counted):
         label = f"{kind} {seed} {number}"
         if kind == "checkpoint":
             kept = {path: path.read_bytes() for path in file.parent.iterdir()}
-            runs = [Checkpoints(place.work / "run")]
-            status, said = fuzzing.read(lambda runs=runs: newest(runs, restore))
+            checkpoints = Checkpoints(place.work / "run")
+            status, said = fuzzing.read(lambda run=checkpoints: newest(run, restore))
             assert said.count("\n") == status // 2, label
             counted[kind, status == 2] += 1
             for path, content in kept.items():
@@ -254,7 +251,7 @@ def test_more_than_twenty_thousand_of_them(place, kind, record_property):
 @pytest.fixture
 def calls(place, monkeypatch):
     """Makes so many calls from Python; how they ended. No run begins."""
-    monkeypatch.setattr("momentum_rl.training.train._train", lambda *given: [None])
+    monkeypatch.setattr("momentum_rl.training.train._train", lambda *given: None)
     monkeypatch.setattr("momentum_rl.sweeps.drive.run_sweep", lambda *given, **more: [])
     monkeypatch.setattr("momentum_rl.agents.registry._REGISTERED", dict(registry._REGISTERED))
 

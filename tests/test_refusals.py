@@ -541,8 +541,8 @@ def test_a_checkpoint_that_is_a_directory_is_passed_over(tmp_path):
     with pytest.raises(Damaged):
         checkpoints.read(20)
     restored = []
-    newest([checkpoints], restored.append)
-    assert restored[0][0].state == {"x": 1}
+    newest(checkpoints, restored.append)
+    assert restored[0].state == {"x": 1}
     checkpoints.write(30, Saved({"a": np.ones(3)}, {"x": 3}))
     checkpoints.write(40, Saved({"a": np.ones(3)}, {"x": 4}))
     assert checkpoints.steps() == [30, 40]
@@ -557,16 +557,16 @@ def test_a_checkpoint_that_makes_no_sense_is_passed_over_or_one_line(error, tmp_
     restored = []
 
     def restore(saved):
-        if saved[0].state["step"] in bad:
+        if saved.state["step"] in bad:
             raise error
-        restored.append(saved[0].state["step"])
+        restored.append(saved.state["step"])
 
     bad = {10, 20}
     with pytest.raises(UserError, match=r"000000000020.*damaged.*no checkpoint can be resumed"):
-        newest([checkpoints], restore)
+        newest(checkpoints, restore)
     assert caplog.text == ""  # the refusal is the one line
     bad = {20}
-    newest([checkpoints], restore)
+    newest(checkpoints, restore)
     assert restored == [10]
     assert f"damaged ({type(error).__name__}" in caplog.text
     assert checkpoints.steps() == [10]
@@ -579,7 +579,7 @@ def test_an_older_checkpoint_that_makes_no_sense_holds_nobody_up(tmp_path):
         checkpoints.write(step, Saved({"a": np.ones(3)}, {"replay": replay}))
     with closing(RunDirectory(tmp_path / "run", CONFIG)) as directory:
         checkpointer = Checkpointer(
-            [directory], 100, never, margin=1, headroom=lambda replay: int(replay["added"]) + 2
+            directory, 100, never, margin=1, headroom=lambda replay: int(replay["added"]) + 2
         )
         checkpointer.begin(30)
         assert checkpointer.steps_left(30) == 7

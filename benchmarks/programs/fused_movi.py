@@ -1,5 +1,6 @@
-"""Agent steps per second of the fused loop while it learns: TASK WARM STEPS SEEDS."""
+"""Agent steps per second of the fused loop while it learns: TASK WARM STEPS."""
 
+import os
 import sys
 import time
 
@@ -9,7 +10,7 @@ from momentum_rl.envs.gymnax_env import make_gymnax
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.training.build import configured_learner
-from momentum_rl.training.fused_loop import FusedLoop, prepare_fused
+from momentum_rl.training.fused_loop import FusedLoop
 
 COMMON = {"learning_starts": 1_000, "epsilon_warmup": 0, "epsilon_decay": 1}
 CONFIGS = {
@@ -29,16 +30,16 @@ CONFIGS = {
     ),
 }
 
-task, warm, steps, seeds = sys.argv[1], *map(int, sys.argv[2:5])
+task, warm, steps = sys.argv[1], *map(int, sys.argv[2:4])
 config = CONFIGS[task]
-prepare_fused(seeds)
+os.environ["NPROC"] = "1"  # as `movi train` has it
 environment = make_gymnax(config.env)
 learner = configured_learner(config, environment.spaces).learner
-loop = FusedLoop(config, environment, learner, range(seeds))
+loop = FusedLoop(config, environment, learner)
 loop.advance(warm)
-jax.block_until_ready(loop.states)
+jax.block_until_ready(loop.state)
 start = time.perf_counter()
 loop.advance(warm + steps)
-jax.block_until_ready(loop.states)
-print(steps * seeds / (time.perf_counter() - start))
+jax.block_until_ready(loop.state)
+print(steps / (time.perf_counter() - start))
 assert loop.updates == (warm + steps - 1_000) // config.update_period

@@ -5,6 +5,7 @@ of the lagged network on s', one of the online network on s, and the gradient wi
 weights and hidden layers.
 """
 
+import os
 import time
 
 import jax
@@ -15,9 +16,8 @@ from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.spaces import ObservationSpace, Spaces, Transition
 from momentum_rl.training.build import configured_learner
-from momentum_rl.training.fused_loop import prepare_fused
 
-prepare_fused(1)  # one thread, as the fused loop has it
+os.environ["NPROC"] = "1"  # as `movi train` has it
 COUNT = 500
 BATCHES = 16
 

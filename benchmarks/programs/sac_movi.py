@@ -1,5 +1,6 @@
 """Agent steps per second of this package while it learns: host|fused|c51|dqn WARM STEPS."""
 
+import os
 import sys
 import time
 
@@ -12,7 +13,7 @@ from momentum_rl.runs.config import Config
 from momentum_rl.runs.presets import preset_fields
 from momentum_rl.spaces import is_gymnax
 from momentum_rl.training.build import configured_learner
-from momentum_rl.training.fused_loop import FusedLoop, prepare_fused
+from momentum_rl.training.fused_loop import FusedLoop
 from momentum_rl.training.host_loop import HostLoop
 
 task, warm, steps = sys.argv[1], *map(int, sys.argv[2:4])
@@ -26,10 +27,10 @@ else:
     fields |= {"epsilon_warmup": 0, "epsilon_decay": 1_000_000}
     config = Config(task, "MinAtar/Breakout", **{**fields, "steps": warm + steps})
 if is_gymnax(config.env):
-    prepare_fused(1)
+    os.environ["NPROC"] = "1"  # as `movi train` has it
     environment = make_gymnax(config.env)
     learner = configured_learner(config, environment.spaces).learner
-    loop = FusedLoop(config, environment, learner, [0])
+    loop = FusedLoop(config, environment, learner)
 else:
     environment = make_gymnasium(config.env)
     spaces = environment.spaces
@@ -46,7 +47,7 @@ else:
 
 def settle():
     """Waits for what was only dispatched."""
-    jax.block_until_ready(loop.states if isinstance(loop, FusedLoop) else loop.learner.state)
+    jax.block_until_ready(loop.state if isinstance(loop, FusedLoop) else loop.learner.state)
 
 
 loop.advance(warm)

@@ -36,7 +36,8 @@ def shell(command):
 # %% [markdown]
 # ## Train
 #
-# On environments written in JAX the whole loop is one compiled program, and the seeds train side by side.
+# On environments written in JAX the whole loop is one compiled program. The seeds train one after another;
+# several at once are a sweep.
 
 # %%
 for algorithm in ("dqn", "momentum-dqn"):

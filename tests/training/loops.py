@@ -10,7 +10,7 @@ from momentum_rl.training.fused_loop import FusedLoop
 from momentum_rl.training.host_loop import HostLoop
 
 
-def pair(config, environment, seeds=None):
+def pair(config, environment):
     """Both loops of a config."""
     spaces = environment.spaces
     learner = configured_learner(config, spaces).learner
@@ -20,7 +20,7 @@ def pair(config, environment, seeds=None):
     hosted = HostedEnvironment(environment, config.num_envs)
     host = HostLoop(config, hosted, learner, lambda slack: replay)
     host.begin()
-    fused = FusedLoop(config, environment, learner, seeds or [config.seed])
+    fused = FusedLoop(config, environment, learner)
     return host, fused
 
 

@@ -103,7 +103,7 @@ def test_a_run_that_was_broken_off_has_the_same_copies(run, tmp_path):
         assert (tmp_path / name).read_bytes() == (out / name).read_bytes()
 
 
-def test_seeds_side_by_side_keep_each_their_own(tmp_path):
+def test_seeds_keep_each_their_own(tmp_path):
     outs = [tmp_path / "3", tmp_path / "4"]
     train_seeds(LOOPS["fused"], [3, 4], outs)
     for out in outs:

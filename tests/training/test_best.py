@@ -134,7 +134,7 @@ def test_a_run_of_a_version_that_kept_none_has_one_when_it_is_beaten(scored, tmp
     assert not (tmp_path / "kept" / "best.safetensors").exists()
 
 
-def test_seeds_side_by_side_keep_each_their_own(tmp_path):
+def test_seeds_keep_each_their_own(tmp_path):
     outs = [tmp_path / "3", tmp_path / "4"]
     results = train_seeds(LOOPS["fused"], [3, 4], outs)
     for out, result in zip(outs, results):

@@ -130,7 +130,7 @@ def test_another_format_is_refused_and_not_passed_over(tmp_path, monkeypatch):
         patch.setattr(module, "FORMAT", 3)
         checkpoints.write(2, SAVED)
     with pytest.raises(UserError, match="format 3, this version of movi reads 2"):
-        newest([checkpoints], lambda saved: None)
+        newest(checkpoints, lambda saved: None)
     assert checkpoints.steps() == [1, 2]
 
 

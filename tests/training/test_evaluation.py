@@ -91,7 +91,7 @@ def test_tensorboard_has_them_too(run):
     assert means == [(row["step"], pytest.approx(row["mean"])) for row in read_evaluations(out)]
 
 
-def test_seeds_side_by_side_have_each_their_own(tmp_path):
+def test_seeds_have_each_their_own(tmp_path):
     config = replace(LOOPS["fused"], seed=3)
     outs = [tmp_path / "3", tmp_path / "4"]
     train_seeds(config, [3, 4], outs)

@@ -66,13 +66,13 @@ def test_fused_and_host_loop_agree_on_small_environments(algorithm, env):
         host.advance(until)
         fused.advance(until)
         assert (fused.step, fused.updates) == (until, host.updates)
-        assert_equal_transitions(host, fused.states[0].ring, min(until, 300))
-        row = fused.runs[0].row(until, iteration, {})
-        assert_equal_rows(row, host.row(0, until, iteration))
+        assert_equal_transitions(host, fused.state.ring, min(until, 300))
+        row = fused.row(until, iteration)
+        assert_equal_rows(row, host.row(until, iteration))
     assert host.updates == 350
     assert host.syncs == 400 // 7 - 50 // 7
-    assert_close(fused.parameters(0), host.learner.parameters())
-    assert_close(fused.states[0].learner, host.learner.state)
+    assert_close(fused.parameters(), host.learner.parameters())
+    assert_close(fused.state.learner, host.learner.state)
 
 
 @pytest.mark.parametrize(
@@ -100,9 +100,9 @@ def test_fused_and_host_loop_agree_on_minatar(algorithm):
     host.advance(600)
     fused.advance(600)
     assert host.updates == fused.updates == 125
-    assert_equal_transitions(host, fused.states[0].ring, 600)
+    assert_equal_transitions(host, fused.state.ring, 600)
     assert host.replay._ring.observation.dtype == bool
-    assert_close(fused.states[0].learner, host.learner.state)
+    assert_close(fused.state.learner, host.learner.state)
 
 
 @pytest.mark.parametrize(
@@ -115,10 +115,10 @@ def test_any_number_of_environments_keeps_the_gates_also_where_the_last_tick_is_
     for iteration, until in enumerate((101, 200)):
         host.advance(until)
         fused.advance(until)
-        row = fused.runs[0].row(until, iteration, {})
-        assert_equal_rows(row, host.row(0, until, iteration))
-    assert_equal_transitions(host, fused.states[0].ring, 200)
-    assert_close(fused.states[0].learner, host.learner.state)
+        row = fused.row(until, iteration)
+        assert_equal_rows(row, host.row(until, iteration))
+    assert_equal_transitions(host, fused.state.ring, 200)
+    assert_close(fused.state.learner, host.learner.state)
 
 
 @pytest.mark.parametrize(("num_envs", "truncate"), [(1, False), (3, True)])
@@ -132,32 +132,15 @@ def test_fused_and_host_loop_agree_on_three_steps(num_envs, truncate):
         host.advance(until)
         fused.advance(until)
         assert fused.updates == host.updates
-        assert_equal_transitions(host, fused.states[0].ring, min(until, 300))
-        row = fused.runs[0].row(until, iteration, {})
-        assert_equal_rows(row, host.row(0, until, iteration))
+        assert_equal_transitions(host, fused.state.ring, min(until, 300))
+        row = fused.row(until, iteration)
+        assert_equal_rows(row, host.row(until, iteration))
     # 50 can be sampled at step 50 + 2 num_envs; from the next step on every second one learns.
     assert host.updates == 201 - (50 + 2 * num_envs) // 2
     assert row["stored"] == 300 - 2 * num_envs
-    signs = np.sign(np.asarray(fused.states[0].ring.discount))
+    signs = np.sign(np.asarray(fused.state.ring.discount))
     assert (signs < 0).any() == truncate
-    assert_close(fused.states[0].learner, host.learner.state)
-
-
-@pytest.mark.parametrize("n_step", [1, 3])
-def test_each_seed_of_many_is_its_own_single_run(n_step):
-    fields = {**CARTPOLE, "steps": 200, "n_step": n_step}
-    config = Config("momentum-dqn", "gymnax/CartPole-v1", **fields)
-    environment = make_gymnax(config.env)
-    _, many = pair(config, environment, seeds=[4, 0, 9])
-    many.advance(200)
-    for i, seed in enumerate([4, 0, 9]):
-        _, one = pair(config, environment, seeds=[seed])
-        one.advance(200)
-        for ours, alone in zip(many.states[i].ring, one.states[0].ring):
-            np.testing.assert_allclose(ours, alone, rtol=1e-4, atol=1e-5)
-        assert_close(many.parameters(i), one.parameters(0))
-        assert_equal_rows(many.runs[i].row(200, 0, {}), one.runs[0].row(200, 0, {}))
-    assert not np.array_equal(many.states[0].ring.observation, many.states[1].ring.observation)
+    assert_close(fused.state.learner, host.learner.state)
 
 
 def test_the_result_does_not_depend_on_where_chunks_end():
@@ -170,8 +153,8 @@ def test_the_result_does_not_depend_on_where_chunks_end():
     assert whole.updates == 150 // 4 - config.learning_starts // 4
     for until in (3, 51, 54, 78, 150):
         parts.advance(until)
-    jax.tree.map(np.testing.assert_array_equal, whole.states[0], parts.states[0])
-    assert whole.runs[0].row(150, 0, {}) == parts.runs[0].row(150, 0, {})
+    jax.tree.map(np.testing.assert_array_equal, whole.state, parts.state)
+    assert whole.row(150, 0) == parts.row(150, 0)
 
 
 @pytest.mark.parametrize("flag", [False, True])
@@ -180,6 +163,6 @@ def test_a_cut_keeps_its_discount_unless_timeouts_are_made_terminal(flag):
     _, fused = pair(config, one_state(3, truncate=True))
     fused.advance(6)
     expected = [0.5, 0.5, 0.0 if flag else -0.5] * 2  # negative: the episode was cut
-    assert np.asarray(fused.states[0].ring.discount[:6]).tolist() == expected
-    row = fused.runs[0].row(6, 0, {})
+    assert np.asarray(fused.state.ring.discount[:6]).tolist() == expected
+    row = fused.row(6, 0)
     assert (row["episodes"], row["score"], row["length"]) == (2, 3, 3)

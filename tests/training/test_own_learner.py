@@ -13,7 +13,7 @@ from momentum_rl.core.targets import AVI, Algorithm, Target, greedy_value, momen
 from momentum_rl.errors import UserError
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import read_config
-from momentum_rl.training.train import train, train_seeds
+from momentum_rl.training.train import train
 
 FIELDS = {
     "steps": 120,
@@ -149,10 +149,6 @@ def test_a_support_that_is_too_narrow_is_logged_and_warned_of(caplog):
         assert train(changed).metrics[-1]["clipped_q"] > 0.5
         assert caplog.text.count("beyond v_min or v_max, expected < 1 %") == 1
         caplog.clear()
-    train_seeds(changed, [3, 4])
-    messages = [record.getMessage() for record in caplog.records]
-    assert [line[:24] for line in messages] == [f"movi: warning: seed {s}: c" for s in (3, 4)]
-    caplog.clear()
     wide = replace(changed, options={"atoms": 5, "v_min": -1e6, "v_max": 1e6})
     assert train(wide).metrics[-1]["clipped_q"] == 0
     assert "beyond v_min or v_max" not in caplog.text

@@ -52,6 +52,17 @@ class Killed(BaseException):
     """What nobody catches on the way."""
 
 
+class Heard(Watcher):
+    """Which runs went on from a checkpoint."""
+
+    def __init__(self):
+        self.resumed = []
+
+    def announce(self, line):
+        if line.startswith("goes on"):
+            self.resumed.append(line)
+
+
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
     """The runs that were never stopped."""
@@ -467,19 +478,43 @@ def test_a_directory_that_cannot_be_written_is_one_line(tmp_path, capsys):
         train(HOST, blocked / "run")
 
 
-def test_seeds_side_by_side_go_on_from_the_newest_checkpoint_that_all_have(tmp_path):
+def test_seeds_go_on_each_from_its_own_newest_checkpoint(tmp_path):
     seeds, outs = [0, 1], [tmp_path / "broken" / f"seed-{s}" for s in (0, 1)]
     whole = [tmp_path / "whole" / f"seed-{s}" for s in (0, 1)]
     train_seeds(FUSED, seeds, whole)
-    with pytest.raises(Stop):
-        train_seeds(FUSED, seeds, outs, watcher=StopAt(200))
+    for seed, out in zip(seeds, outs):
+        with pytest.raises(Stop):
+            train(replace(FUSED, seed=seed), out, watcher=StopAt(200))
     Checkpoints(outs[1]).file(Checkpoints(outs[1]).steps()[-1]).unlink()
-    assert cli.main(["resume", str(tmp_path / "broken")]) == 0
+    newest = [Checkpoints(out).steps()[-1] for out in outs]
+    assert newest[0] > newest[1]
+    heard = Heard()
+    train_seeds(FUSED, seeds, outs, watcher=heard)
+    assert heard.resumed == [f"goes on from the checkpoint of step {step}" for step in newest]
     for ours, theirs in zip(outs, whole):
         assert_equal_runs(ours, theirs)
 
 
-def test_seeds_side_by_side_go_on_each_by_itself_too(tmp_path):
+def test_a_new_seed_does_not_begin_the_others_anew(tmp_path):
+    with pytest.raises(Stop):
+        train(FUSED, tmp_path / "seed-0", watcher=StopAt(200))
+    heard, (step, *_) = Heard(), reversed(Checkpoints(tmp_path / "seed-0").steps())
+    train_seeds(FUSED, [0, 1], [tmp_path / "seed-0", tmp_path / "seed-1"], watcher=heard)
+    assert heard.resumed == [f"goes on from the checkpoint of step {step}"]
+    for seed in (0, 1):
+        train(replace(FUSED, seed=seed), tmp_path / f"alone-{seed}")
+        assert_equal_runs(tmp_path / f"seed-{seed}", tmp_path / f"alone-{seed}")
+
+
+def test_another_run_in_the_place_of_the_last_seed_is_said_before_the_first_is_trained(tmp_path):
+    outs = [tmp_path / "seed-0", tmp_path / "seed-1"]
+    train(replace(FUSED, seed=1, batch_size=5), outs[1])
+    with pytest.raises(UserError, match="batch_size is 5 there"):
+        train_seeds(FUSED, [0, 1], outs)
+    assert not outs[0].exists()
+
+
+def test_seeds_go_on_each_by_itself_too(tmp_path):
     seeds, outs = [0, 1], [tmp_path / "broken" / f"seed-{s}" for s in (0, 1)]
     with pytest.raises(Stop):
         train_seeds(FUSED, seeds, outs, watcher=StopAt(200))

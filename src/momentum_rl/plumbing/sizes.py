@@ -71,13 +71,6 @@ def available_cores() -> list[int]:
     return list(range(os.cpu_count() or 1))
 
 
-def allow_files(count: int) -> None:
-    """Raises the limit of open files to so many where it is lower, as far as is allowed."""
-    now, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if 0 <= now < count:  # no limit is −1
-        resource.setrlimit(resource.RLIMIT_NOFILE, (min(count, most), most))
-
-
 def require(name: str, *, memory: int = 0, disk: int = 0, directory: Path | None = None) -> None:
     """Raises at once where there is no room for so many bytes, instead of failing hours later.
 

@@ -132,7 +132,7 @@ def perform(directory: Path, job: Job, trust: Sequence[str] = ()) -> None:
 
     with stopping() as stop:
         if is_gymnax(job.cell.env):
-            os.environ["NPROC"] = "1"  # see prepare_fused: one thread is faster than several
+            os.environ["NPROC"] = "1"  # as `movi train` has it: one is faster than several
         config = job.cell.config_of(job.seed)
         train(config, job.run(directory), watcher=ToLog(), stop=stop, trust=trust)
 

@@ -1,7 +1,7 @@
 """The objects of a run, made from its config in one place; here it is decided which loop it has."""
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache, cached_property
@@ -260,52 +260,44 @@ def check_batch(config: Config, what: ConfiguredLearner) -> None:
 
 @dataclass(frozen=True)
 class Built:
-    """Everything that a run of some seeds needs."""
+    """Everything that a run needs."""
 
-    configs: Sequence[Config]
-    """The config of each seed's run."""
+    config: Config
     loop: Loop
-    """The loop of all of them."""
     what: ConfiguredLearner
-    """What they train."""
     make_environment: Callable[[int], Environment] | None
     """Makes n environments, for evaluations; None for none."""
 
-    def agent(self, i: int, step: int) -> Agent:
-        """The agent of a seed at a step."""
-        return self.what.agent(self.configs[i], self.loop.parameters(i), step)
+    def agent(self, step: int) -> Agent:
+        """The agent at a step."""
+        return self.what.agent(self.config, self.loop.parameters(), step)
 
 
 @contextmanager
 def built(
-    configs: Sequence[Config],
-    runs: Sequence[Path],
-    overrides: Overrides,
-    announce: Callable[[str], None],
+    config: Config, run: Path | None, overrides: Overrides, announce: Callable[[str], None]
 ) -> Iterator[Built]:
-    """Everything for runs that differ in their seeds alone; closed at the end.
-
-    ``runs`` are their directories, none if nothing is written; the host loop has one seed.
-    """
-    check_learns(configs[0])
-    if overrides.is_fused(configs[0]):
-        yield _fused(configs, runs, overrides, announce)
+    """Everything for a run in this directory, None if nothing is written; closed at the end."""
+    check_learns(config)
+    files = run / REPLAY if run is not None and config.checkpoint_every else None
+    if overrides.is_fused(config):
+        yield _fused(config, files, overrides, announce)
         return
     environment = overrides.environment
     make = overrides.make_environment
     if make is None and environment is None:
-        make = lambda n: make_by_id(configs[0].env, n, trust=overrides.trust)  # noqa: E731
+        make = lambda n: make_by_id(config.env, n, trust=overrides.trust)  # noqa: E731
     if environment is None:
         assert make is not None
-        environment = make(configs[0].num_envs)
+        environment = make(config.num_envs)
     assert not isinstance(environment, JaxEnvironment)
     with closing(environment):
-        yield _hosted(configs[0], runs[0] if runs else None, overrides, announce, environment, make)
+        yield _hosted(config, files, overrides, announce, environment, make)
 
 
 def _hosted(
     config: Config,
-    run: Path | None,
+    files: Path | None,
     overrides: Overrides,
     announce: Callable[[str], None],
     environment: Environment,
@@ -318,7 +310,6 @@ def _hosted(
             f"num_envs: {config.num_envs}, but the environment has {environment.num_envs}"
         )
     spaces = environment.spaces
-    files = run / REPLAY if run is not None and config.checkpoint_every else None
     if files is not None and not is_restorable(environment):
         raise UserError(
             "environment: cannot be restored in mid-episode; expected one with snapshot and "
@@ -329,7 +320,7 @@ def _hosted(
     kind: Any = FrameReplay if isinstance(environment, AtariVector) else UniformReplay
     size = bytes_on_host(config, spaces, files is not None, kind is FrameReplay)
     require_space(config.replay_size, size, files)
-    _announce(config, f"replay of {config.replay_size:,} transitions", size, announce)
+    _announce(config, size, announce)
 
     def make_replay(snapshot: Mapping[str, Any] | None) -> Replay:
         """A new one, or that of the files that are there and have this snapshot."""
@@ -346,46 +337,38 @@ def _hosted(
         return replay
 
     loop = HostLoop(config, environment, what.learner, make_replay)
-    return Built([config], loop, what, make_environment)
+    return Built(config, loop, what, make_environment)
 
 
 def _fused(
-    configs: Sequence[Config],
-    runs: Sequence[Path],
-    overrides: Overrides,
-    announce: Callable[[str], None],
+    config: Config, files: Path | None, overrides: Overrides, announce: Callable[[str], None]
 ) -> Built:
-    config, seeds = configs[0], [one.seed for one in configs]
     check_count("num_envs", config.num_envs, most=MOST)
     environment = overrides.environment or make_gymnax(config.env)
     assert isinstance(environment, JaxEnvironment)
     spaces = environment.spaces
     what = configured_learner(config, spaces, overrides.network, overrides.optimiser)
     check_batch(config, what)
-    size = len(seeds) * bytes_on_device(config, spaces)
-    each = f" for each of {len(seeds)} seeds" if len(seeds) > 1 else ""
-    replay = f"replay of {config.replay_size:,} transitions{each}"
-    require(replay, memory=size)
-    files = [run / REPLAY for run in runs if config.checkpoint_every]
-    if files:
-        on_disk = len(seeds) * _bytes_of_copy(config, spaces)
-        require_space(len(seeds) * config.replay_capacity, on_disk, files[0])
-    _announce(config, replay, size, announce)
-    loop = FusedLoop(config, environment, what.learner, seeds, files)
+    size = bytes_on_device(config, spaces)
+    require_space(config.replay_size, size, None)
+    if files is not None:
+        require_space(config.replay_capacity, _bytes_of_copy(config, spaces), files)
+    _announce(config, size, announce)
+    loop = FusedLoop(config, environment, what.learner, files)
 
     @cache  # compiled once, for all evaluations of a run
     def hosted(n: int) -> HostedEnvironment:
         return HostedEnvironment(environment, n)
 
-    return Built(configs, loop, what, hosted)
+    return Built(config, loop, what, hosted)
 
 
-def _announce(config: Config, replay: str, size: int, announce: Callable[[str], None]) -> None:
+def _announce(config: Config, size: int, announce: Callable[[str], None]) -> None:
     """The first lines of a run that fits: κ where it follows the steps, and its replay."""
     if config.kappa_follows:
         kappa = default_kappa(config.steps)
         announce(f"kappa: {kappa:,}, a twentieth of the {config.steps:,} steps")
-    announce(f"{replay}: {readable(size)}")
+    announce(f"replay of {config.replay_size:,} transitions: {readable(size)}")
 
 
 # What a run takes --------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ Each is a dataclass of its options with an ``execute`` that prints the result; a
 user's is a ``UserError``.
 """
 
+import os
 import re
 import time
 from collections.abc import Sequence
@@ -46,9 +47,8 @@ class Train(Config):
     """The run directory: new or empty, or that of the same run, which goes on. None:
     runs/ENV-ALGORITHM-PRESET-SEED."""
     seeds: int = 1
-    """The number of runs, with seeds from --seed on: side by side on JAX-native environments
-    (MinAtar/…, gymnax/…), one after the other elsewhere. Each has its own run directory, with --out
-    OUT/seed-SEED."""
+    """The number of runs, with seeds from --seed on, one after the other (several at once: movi
+    sweep). Each has its own run directory, with --out OUT/seed-SEED."""
 
     @classmethod
     def given(cls, arguments: Sequence[str]) -> "tuple[type[Train], Train]":
@@ -75,15 +75,15 @@ class Train(Config):
         """Train, and say where the agent is."""
         config = Config(**{field.name: getattr(self, field.name) for field in fields(Config)})
         check_count("seeds", self.seeds, most=MOST_SEEDS)
-        seeds = [config.seed + i for i in range(self.seeds)]
         trust = module_of(config.env, "env"), module_named(config.algorithm)
-        _train(config, seeds, self._outs(config), trust=trust)
-
-    def _outs(self, config: Config) -> list[Path]:
         configs = [replace(config, seed=config.seed + i) for i in range(self.seeds)]
+        _train([(one, self._out(one)) for one in configs], trust)
+
+    def _out(self, config: Config) -> Path:
+        """The directory of one of the runs."""
         if self.out is None:
-            return [default_directory(one) for one in configs]
-        return [self.out] if self.seeds == 1 else [self.out / f"seed-{c.seed}" for c in configs]
+            return default_directory(config)
+        return self.out if self.seeds == 1 else self.out / f"seed-{config.seed}"
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ class Resume:
         configs = [replace(config, steps=steps) for config in configs]
         if len({replace(config, seed=0) for config in configs}) > 1:
             raise UserError(f"{self.run}: its runs have different configs; resume each by itself")
-        _train(configs[0], [config.seed for config in configs], runs, trust=self.trust)
+        _train(list(zip(configs, runs)), self.trust)
 
 
 @cache
@@ -122,22 +122,25 @@ def _with_options(kind: Any, title: str) -> Any:
     )
 
 
-def _train(config: Config, seeds: list[int], outs: list[Path], *, trust: tuple[str, ...]) -> None:
-    """Trains new runs or continues them; a signal stops them with a checkpoint."""
+def _train(runs: Sequence[tuple[Config, Path]], trust: Sequence[str]) -> None:
+    """Trains new runs or continues them, one after the other; a signal stops with a checkpoint."""
     from momentum_rl.plumbing.signals import stopping
     from momentum_rl.spaces import is_gymnax
-    from momentum_rl.training.train import train_seeds
+    from momentum_rl.training.build import known_config
+    from momentum_rl.training.train import known_run, train
 
-    if is_gymnax(config.env):
-        from momentum_rl.training.fused_loop import prepare_fused
-
-        prepare_fused(len(seeds))
-    start = time.monotonic()
+    if is_gymnax(runs[0][0].env):
+        # A chunk's arrays are so small that threads which share an update lose more time than they
+        # save. XLA reads this once, before JAX's first computation.
+        os.environ.setdefault("NPROC", "1")
+    for config, out in runs:  # all before the first is trained
+        known_run(known_config(config, None, trust), out)
     with stopping() as stop:
-        results = train_seeds(config, seeds, outs, stop=stop, trust=trust)
-    seconds = time.monotonic() - start
-    for out, result in zip(outs, results):
-        _print_result(out, result, seconds)
+        for config, out in runs:
+            start = time.monotonic()
+            result = train(config, out, stop=stop, trust=trust)
+            _print_result(out, result, time.monotonic() - start)
+            del result  # and with it the loop, before there is another
 
 
 def _print_result(out: Path, result: Any, seconds: float) -> None:

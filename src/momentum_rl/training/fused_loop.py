@@ -1,4 +1,4 @@
-"""The fused loop: training in compiled chunks, for one seed or for several side by side.
+"""The fused loop: training in compiled chunks.
 
 A chunk is environments, replay, updates and synchronisations in one compiled loop. The order within
 an agent step, its gates and its random numbers are the host loop's (see ``training.host_loop``). In
@@ -12,13 +12,11 @@ With n-step transitions the newest n − 1 of each environment are not sampled y
 starts that much later: K = ``config.learns_after``.
 
 Between two chunks the host looks at the records, writes metrics and files, draws progress, and can
-be interrupted. What it holds of a run is the chunks' state (one pytree per seed) and a few sums.
+be interrupted. What it holds of a run is the chunks' state (one pytree) and a few sums.
 """
 
-import contextlib
-import os
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -32,7 +30,6 @@ from momentum_rl.agents.learner import Learner, LearnerState
 from momentum_rl.envs.jax_env import JaxEnvironment, compiled, env_keys, step_all, step_keys
 from momentum_rl.errors import Damaged, UserError
 from momentum_rl.plumbing.compilation import shared
-from momentum_rl.plumbing.sizes import available_cores
 from momentum_rl.plumbing.trees import arrays_of, tree_of
 from momentum_rl.replay import device
 from momentum_rl.replay.uniform import UniformReplay, slack_of
@@ -60,27 +57,11 @@ from momentum_rl.training.loop import (
 )
 from momentum_rl.training.run_directory import Saved
 
-
-def prepare_fused(programs: int) -> None:
-    """One thread for each CPU device, and as many devices as programs can use.
-
-    A chunk's arrays are so small that threads which share one update lose more time than they save:
-    on two cores an update of the MinAtar network is faster on one of them, and two seeds on two JAX
-    devices, one core each, are nearly twice as fast as on one. JAX reads both settings once, before
-    its first computation; later this has no effect. What the environment's variables say already
-    stays, and a GPU or TPU is not concerned.
-    """
-    os.environ.setdefault("NPROC", "1")
-    if "JAX_NUM_CPU_DEVICES" not in os.environ:
-        with contextlib.suppress(RuntimeError):  # JAX has started
-            jax.config.update("jax_num_cpu_devices", max(1, min(programs, len(available_cores()))))
-
-
 # One compiled chunk -----------------------------------------------------------------------------
 
 
 class FusedState(NamedTuple):
-    """Everything that a seed's run needs to continue after a vector step, but its number."""
+    """Everything that a run needs to continue after a vector step, but its number."""
 
     learner: LearnerState
     """Parameters, lagged copies, optimiser states."""
@@ -93,7 +74,7 @@ class FusedState(NamedTuple):
 
 
 class Keys(NamedTuple):
-    """The keys of a seed's run; each draw folds its number in."""
+    """The keys of a run; each draw folds its number in."""
 
     acting: Array
     sampling: Array
@@ -334,147 +315,110 @@ RECORDS = ("records.reward", "records.ended", "records.metrics")
 """Their names in a checkpoint."""
 
 
-class SeedRun:
-    """One seed's side of the loop: its episodes and its updates' metrics, row by row."""
-
-    def __init__(self, config: Config, seed: int, names: Sequence[str]) -> None:
-        self.config, self.seed = config, seed
-        self.scores = Scores(config.num_envs)
-        self.step = 0  # agent steps that are in rows already
-        self.diverged: int | None = None
-        self._names = names
-        # Of the agent steps that are in no row yet: rewards, ends of episodes, updates' metrics.
-        metrics = np.zeros((0, len(names)), np.float32)
-        self._records = [np.zeros(0, np.float32), np.zeros(0, bool), metrics]
-
-    def add(self, records: Records, diverged_at: int) -> None:
-        """What happened in the agent steps after those added already."""
-        metrics = np.stack([records.metrics[name].ravel() for name in self._names], axis=-1)
-        new = [np.ravel(records.reward), np.ravel(records.ended), metrics]
-        self._records = [np.concatenate(parts) for parts in zip(self._records, new)]
-        self.diverged = diverged_at or None
-
-    def snapshot(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """All that ``restore`` needs: arrays, and the rest of JSON's types."""
-        state = {"told": self.step, "diverged": self.diverged, "scores": self.scores.snapshot()}
-        return dict(zip(RECORDS, self._records)), state
-
-    def restore(self, arrays: Mapping[str, np.ndarray], state: Mapping[str, Any]) -> None:
-        """Continues from a snapshot."""
-        records = [arrays[name] for name in RECORDS]
-        shapes, count = [part.shape for part in records], len(records[0])
-        if shapes != [(count,), (count,), (count, len(self._names))]:
-            raise UserError(f"records: shapes {shapes}, expected {count} steps of each")
-        self._records = records
-        self.step, diverged = int(state["told"]), state["diverged"]
-        self.diverged = None if diverged is None else int(diverged)
-        self.scores.restore(state["scores"])
-
-    def noticed_at(self, until: int) -> int:
-        """The step at which the host loop would have stopped, at the latest ``until``."""
-        if self.diverged is None:
-            return until
-        return min(until, -(-self.diverged // CHECK_PERIOD) * CHECK_PERIOD)
-
-    def row(self, until: int, iteration: int, health: Mapping[str, float]) -> dict[str, Any]:
-        """The metrics of the agent steps up to ``until``, and how the networks are there."""
-        n, first, incomplete = self.config.num_envs, self.step, self.config.horizon.incomplete
-        count = until - first
-        rewards, ends, metrics = (part[:count] for part in self._records)
-        for j, (reward, ended) in enumerate(zip(rewards.tolist(), ends.tolist())):
-            self.scores.count((first + j) % n, reward, ended)
-        steps = np.arange(first + 1, until + 1)
-        live = (steps > self.config.learns_after) & (steps % self.config.update_period == 0)
-        if self.diverged is not None:
-            live &= steps < self.diverged
-        updated = metrics[live].astype(float)
-        means = updated.mean(axis=0).tolist() if len(updated) else [None] * len(self._names)
-        self._records = [part[count:] for part in self._records]
-        self.step = until
-        stored = max(0, min(until, self.config.replay_capacity) - incomplete)
-        counts = {
-            "updates": _due(self.config, self.config.update_period, until),
-            "syncs": _due(self.config, self.config.sync_period, until),
-            "stored": stored,
-        }
-        named = dict(zip(self._names, means))
-        return metrics_row(self.config, iteration, until, self.scores, named, health, counts)
-
-
 class FusedLoop:
-    """The runs of some seeds in progress; ``advance`` continues them, in whole vector steps."""
+    """A run in progress; ``advance`` continues it, in whole vector steps."""
 
     def __init__(
         self,
         config: Config,
         environment: JaxEnvironment,
         learner: Learner,
-        seeds: Sequence[int],
-        files: Sequence[Path] = (),
+        directory: Path | None = None,
     ) -> None:
-        """Resets the environments and initialises the learners, each by its own seed.
+        """Resets the environments and initialises the learner, by the config's seed.
 
-        ``files`` are directories for the replays' files, none without checkpoints.
+        ``directory`` is for the replay's files; None without checkpoints.
         """
         spaces = environment.spaces
-        self.config, self.seeds, self._files = config, tuple(seeds), tuple(files)
+        self.config, self._directory = config, directory
         self._space, self._action = spaces.observation, spaces.action
-        self._replays: list[UniformReplay] = []  # the rings' copies in files
+        self._replay: UniformReplay  # the ring's copy in files
         self.step = self.vector_steps = 0
         self._size = max(1, CHUNK // config.num_envs)
-        self.runs = [SeedRun(config, seed, learner.metrics) for seed in seeds]
         self._chunk = make_chunk(config, environment, learner, self._size)
-        self.states: list[FusedState] = _placed([self._chunk.init(seed) for seed in seeds])
-        self._keys: list[Keys] = _placed([keys_of(seed, config.num_envs) for seed in seeds])
+        self.state: FusedState = self._chunk.init(config.seed)
+        self._keys = keys_of(config.seed, config.num_envs)
         self._inspection = Inspection(config, learner)
+        self.scores = Scores(config.num_envs)
+        self._diverged: int | None = None
+        self._told = 0  # agent steps that are in rows already
+        # Of the agent steps that are in no row yet: rewards, ends of episodes, updates' metrics.
+        self._names = tuple(learner.metrics)
+        metrics = np.zeros((0, len(self._names)), np.float32)
+        self._records = [np.zeros(0, np.float32), np.zeros(0, bool), metrics]
 
     @property
     def updates(self) -> int:
-        """Updates of each seed so far."""
+        """Updates so far."""
         return _due(self.config, self.config.update_period, self.step)
 
-    def begin(self) -> None:
-        """Starts with empty replays."""
-        self._open(None)
+    @property
+    def added(self) -> int:
+        """Transitions ever stored."""
+        return self.vector_steps * self.config.num_envs
 
-    def _open(self, snapshot: Mapping[str, Any] | None) -> None:
-        """New files for the rings' copies, or those that have this snapshot."""
-        capacity, space = self.config.replay_capacity, device.packed_space(self._space)
+    def begin(self) -> None:
+        """Starts with an empty replay."""
+        if self._directory is not None:
+            self._replay = self._opened(None)
+
+    def _opened(self, snapshot: Mapping[str, Any] | None) -> UniformReplay:
+        """New files for the ring's copy, or those that have this snapshot."""
+        capacity = self.config.replay_capacity
         interval, stored = self.config.checkpoint_every, self.config.stored
-        self._replays = [
-            UniformReplay(
-                capacity,
-                space,
-                slack=slack_of(capacity, interval, stored, snapshot),
-                action=self._action,
-                directory=file,
-                new=snapshot is None,
-                run=replace(self.config, seed=seed).identity,
-            )
-            for file, seed in zip(self._files, self.seeds)
-        ]
+        return UniformReplay(
+            capacity,
+            device.packed_space(self._space),
+            slack=slack_of(capacity, interval, stored, snapshot),
+            action=self._action,
+            directory=self._directory,
+            new=snapshot is None,
+            run=self.config.identity,
+        )
 
     def headroom(self, snapshot: Mapping[str, Any]) -> int:
-        """Agent steps until the replays' files overwrite what a snapshot of theirs refers to."""
-        replay = self._replays[0]
-        return replay.headroom(snapshot) + replay.added - self.added
+        """Agent steps until the replay's files overwrite what a snapshot of theirs refers to."""
+        return self._replay.headroom(snapshot) + self._replay.added - self.added
 
-    def diverged(self, i: int) -> int | None:
-        """The step at which a seed's run diverged, if it did."""
-        return self.runs[i].diverged
+    def diverged(self) -> int | None:
+        """The step at which the run diverged, if it did."""
+        return self._diverged
 
-    def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
-        """The metrics of a seed since its last row."""
-        run, health = self.runs[i], {}
-        if run.diverged is None and self.added == until:
-            state = self.states[i]
+    def _noticed_at(self, until: int) -> int:
+        """The step at which the host loop would have stopped, at the latest ``until``."""
+        if self._diverged is None:
+            return until
+        return min(until, -(-self._diverged // CHECK_PERIOD) * CHECK_PERIOD)
+
+    def row(self, until: int, iteration: int) -> dict[str, Any]:
+        """The metrics since the last row; what is in them is said in ``training.loop``."""
+        health: Mapping[str, float] = {}
+        if self._diverged is None and self.added == until:
+            state = self.state
             health = self._inspection.row(
-                run.seed,
                 state.learner,
                 lambda words: self._chunk.sample(state.ring, np.int32(self.added), words),
                 until,
             )
-        return run.row(run.noticed_at(until), iteration, health)
+        config, until, first = self.config, self._noticed_at(until), self._told
+        rewards, ends, metrics = (part[: until - first] for part in self._records)
+        for j, (reward, ended) in enumerate(zip(rewards.tolist(), ends.tolist())):
+            self.scores.count((first + j) % config.num_envs, reward, ended)
+        steps = np.arange(first + 1, until + 1)
+        live = (steps > config.learns_after) & (steps % config.update_period == 0)
+        if self._diverged is not None:
+            live &= steps < self._diverged
+        updated = metrics[live].astype(float)
+        means = updated.mean(axis=0).tolist() if len(updated) else [None] * len(self._names)
+        self._records = [part[until - first :] for part in self._records]
+        self._told = until
+        counts = {
+            "updates": _due(config, config.update_period, until),
+            "syncs": _due(config, config.sync_period, until),
+            "stored": max(0, min(until, config.replay_capacity) - config.horizon.incomplete),
+        }
+        named = dict(zip(self._names, means))
+        return metrics_row(config, iteration, until, self.scores, named, health, counts)
 
     def advance(
         self,
@@ -483,7 +427,7 @@ class FusedLoop:
         on_saveable: Callable[["FusedLoop"], None] = lambda loop: None,
         steps_left: Callable[["FusedLoop"], int] = lambda loop: CHUNK,
     ) -> None:
-        """Continues until every seed has reached agent step ``until`` or has diverged.
+        """Continues until agent step ``until``, or until the run has diverged.
 
         After every chunk ``on_progress`` is called, and ``on_saveable`` unless the run's end cut
         it; ``steps_left`` says how many agent steps may pass before that.
@@ -496,72 +440,77 @@ class FusedLoop:
             on_progress(self)
             if self.added == self.step:
                 on_saveable(self)
-            if all(run.diverged and run.noticed_at(until) <= self.step for run in self.runs):
+            if self._diverged and self._noticed_at(until) <= self.step:
                 return
 
-    def snapshot(self, i: int) -> Saved:
-        """All that ``restore`` needs of a seed, but for the ring, which is in its files.
+    def snapshot(self) -> Saved:
+        """All that ``restore`` needs, but for the ring, which is in its files.
 
         Only what was added since the last snapshot is fetched from the device.
         """
-        state, replay = self.states[i], self._replays[i]
-        count = min(self.added - replay.added, self.config.replay_capacity)
-        slots = np.arange(self.added - count, self.added) % self.config.replay_capacity
+        replay, capacity = self._replay, self.config.replay_capacity
+        count = min(self.added - replay.added, capacity)
+        slots = np.arange(self.added - count, self.added) % capacity
         if count:
-            replay.extend(Transition(*map(np.asarray, _fetched(state.ring, slots))), self.added)
-        arrays, about = self.runs[i].snapshot()
-        arrays |= arrays_of(_without_ring(state), "state")
-        counters = {"step": self.step, "ticks": self.vector_steps}
-        return Saved(arrays, {**about, **counters, "replay": replay.snapshot()})
+            new = _fetched(self.state.ring, slots)
+            replay.extend(Transition(*map(np.asarray, new)), self.added)
+        records = dict(zip(RECORDS, self._records))
+        state = {
+            "told": self._told,
+            "diverged": self._diverged,
+            "scores": self.scores.snapshot(),
+            "step": self.step,
+            "ticks": self.vector_steps,
+            "replay": replay.snapshot(),
+        }
+        return Saved({**records, **arrays_of(_without_ring(self.state), "state")}, state)
 
-    def restore(self, saved: Sequence[Saved]) -> None:
-        """Continues from snapshots of all seeds at the same step, as if it had never stopped."""
-        self._open(saved[0].state["replay"])
-        self.vector_steps = int(saved[0].state["ticks"])
+    def restore(self, saved: Saved) -> None:
+        """Continues from a snapshot, exactly as if it had never stopped."""
+        arrays, about = saved
+        self._replay = self._opened(about["replay"])
+        self._replay.restore(about["replay"])
+        self.vector_steps = int(about["ticks"])
         self.step = min(self.added, self.config.steps)
-        restored = []
-        for i, ((arrays, about), replay) in enumerate(zip(saved, self._replays)):
-            replay.restore(about["replay"])
-            if replay.added != self.added:
-                raise Damaged(f"replay: {replay.added} transitions, expected {self.added}")
-            state = self.states[i]
-            ring = Transition(*(np.zeros(leaf.shape, leaf.dtype) for leaf in state.ring))
-            numbers, rows = replay.newest()
-            for array, values in zip(ring, rows):
-                array[numbers % len(array)] = values
-            learner, environments, observation = tree_of(_without_ring(state), arrays, "state")
-            rows = Transition(*map(jnp.asarray, ring))
-            restored.append(FusedState(learner, rows, environments, observation))
-            self.runs[i].restore(arrays, about)
-        self.states = _placed(restored)
+        if self._replay.added != self.added:
+            raise Damaged(f"replay: {self._replay.added} transitions, expected {self.added}")
+        ring = Transition(*(np.zeros(leaf.shape, leaf.dtype) for leaf in self.state.ring))
+        numbers, rows = self._replay.newest()
+        for array, values in zip(ring, rows):
+            array[numbers % len(array)] = values
+        learner, environments, observation = tree_of(_without_ring(self.state), arrays, "state")
+        state = FusedState(learner, jax.tree.map(jnp.asarray, ring), environments, observation)
+        self.state = jax.device_put(state)
+        records = [arrays[name] for name in RECORDS]
+        shapes, count = [part.shape for part in records], len(records[0])
+        if shapes != [(count,), (count,), (count, len(self._names))]:
+            raise UserError(f"records: shapes {shapes}, expected {count} steps of each")
+        self._records = records
+        self._told, diverged = int(about["told"]), about["diverged"]
+        self._diverged = None if diverged is None else int(diverged)
+        self.scores.restore(about["scores"])
 
-    @property
-    def added(self) -> int:
-        """Transitions ever stored, of each seed."""
-        return self.vector_steps * self.config.num_envs
-
-    def parameters(self, i: int) -> dict[str, Any]:
-        """A copy of the online networks' parameters of a seed."""
-        return jax.tree.map(np.array, self.states[i].learner.online)
+    def parameters(self) -> dict[str, Any]:
+        """A copy of the online networks' parameters."""
+        return jax.tree.map(np.array, self.state.learner.online)
 
     def _take(self, count: int) -> None:
-        """One chunk of vector steps, for every seed."""
+        """One chunk of vector steps."""
+        config = self.config
         numbers = self.vector_steps + np.arange(self._size, dtype=np.int64)
-        epsilon = limits(self.config.epsilon_schedule(numbers * self.config.num_envs))
-        counters = map(np.int32, (self.vector_steps, count, self.config.steps))
-        arguments = (epsilon, *counters)
-        records = []
-        for i, keys in enumerate(self._keys):  # dispatched one after the other, run side by side
-            self.states[i], new = self._chunk.compiled(self.states[i], keys, *arguments)
-            records.append(new)
-        for i, (run, new) in enumerate(zip(self.runs, records)):
-            seen = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], new)
-            run.add(seen, int(self.states[i].learner.diverged_at))
-            self._check(i, seen.reward)
+        epsilon = limits(config.epsilon_schedule(numbers * config.num_envs))
+        counters = map(np.int32, (self.vector_steps, count, config.steps))
+        self.state, records = self._chunk.compiled(self.state, self._keys, epsilon, *counters)
+        seen = jax.tree.map(lambda leaf: np.asarray(leaf)[:count], records)
+        metrics = np.stack([seen.metrics[name].ravel() for name in self._names], axis=-1)
+        new = [np.ravel(seen.reward), np.ravel(seen.ended), metrics]
+        self._records = [np.concatenate(parts) for parts in zip(self._records, new)]
+        self._diverged = int(self.state.learner.diverged_at) or None
+        self._check(seen.reward)
         self.vector_steps += count
-        self.step = min(self.added, self.config.steps)
+        self.step = min(self.added, config.steps)
 
-    def _check(self, i: int, rewards: np.ndarray) -> None:
+    def _check(self, rewards: np.ndarray) -> None:
         """Raises where an environment said in a chunk what cannot be: it would be learned from."""
         space, at = self._space, (self.config.env, self.added + 1)
         check_rewards(rewards, self.config.reward_clip, *at)
@@ -570,7 +519,7 @@ class FusedLoop:
         # As many as in a whole chunk, so that it is compiled once.
         numbers = self.added + np.arange(self._size * self.config.num_envs)
         slots = numbers % self.config.replay_capacity
-        rows = _fetched(self.states[i].ring, slots)
+        rows = _fetched(self.state.ring, slots)
         for seen in (rows.observation, rows.next_observation):
             space.checked(np.asarray(seen)[: rewards.size], "observation", *at)
 
@@ -578,12 +527,6 @@ class FusedLoop:
 def _due(config: Config, period: int, step: int) -> int:
     """How often something was due up to a step: multiples of a period once learning began."""
     return max(0, step // period - config.learns_after // period)
-
-
-def _placed(seeds: Sequence[Any]) -> list[Any]:
-    """One tree for each seed's program: programs on different devices run at the same time."""
-    devices = jax.local_devices()
-    return [jax.device_put(one, devices[i % len(devices)]) for i, one in enumerate(seeds)]
 
 
 @jax.jit

@@ -12,7 +12,7 @@ steps, gone through one after the other. So updates and synchronisations per age
 whatever n is.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -118,19 +118,19 @@ class HostLoop:
         if not self._waiting:
             on_saveable(self)
 
-    def diverged(self, i: int = 0) -> int | None:
+    def diverged(self) -> int | None:
         """The step at which the run diverged, if it did."""
         return self.learner.diverged_at()
 
-    def row(self, i: int, until: int, iteration: int) -> dict[str, Any]:
+    def row(self, until: int, iteration: int) -> dict[str, Any]:
         """The metrics since the last row; what is in them is said in ``training.loop``."""
         counts = {"updates": self.updates, "syncs": self.syncs, "stored": len(self.replay)}
-        means, health, seed = self.learner.take_means(), {}, self.config.seed
+        means, health = self.learner.take_means(), {}
         if not self._waiting and not self.learner.diverged_at():
-            health = self._inspection.row(seed, self.learner.state, self.replay.sample, self.step)
+            health = self._inspection.row(self.learner.state, self.replay.sample, self.step)
         return metrics_row(self.config, iteration, self.step, self.scores, means, health, counts)
 
-    def parameters(self, i: int = 0) -> dict[str, Any]:
+    def parameters(self) -> dict[str, Any]:
         """A copy of the online networks' parameters."""
         return self.learner.parameters()
 
@@ -138,7 +138,7 @@ class HostLoop:
         """Agent steps until the replay's files overwrite what a snapshot of theirs refers to."""
         return self.replay.headroom(snapshot)
 
-    def snapshot(self, i: int = 0) -> Saved:
+    def snapshot(self) -> Saved:
         """All that ``restore`` needs; between two vector steps only."""
         assert is_restorable(self.environment)
         environment = self.environment.snapshot()
@@ -150,9 +150,9 @@ class HostLoop:
         scores, replay = self.scores.snapshot(), self.replay.snapshot()
         return Saved(arrays, {**counters, "scores": scores, "replay": replay})
 
-    def restore(self, saved: Sequence[Saved]) -> None:
+    def restore(self, saved: Saved) -> None:
         """Continues from a snapshot, exactly as if it had never stopped."""
-        ((arrays, state),) = saved
+        arrays, state = saved
         assert is_restorable(self.environment)
         self.replay = self._make_replay(state["replay"])
         self.replay.restore(state["replay"])

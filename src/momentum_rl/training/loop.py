@@ -267,11 +267,7 @@ class Inspection:
         self._size = max(config.batch_size, SEEN // learner.minibatches)
 
     def row(
-        self,
-        seed: int,
-        state: LearnerState,
-        sample: Callable[[np.ndarray], Transition],
-        step: int,
+        self, state: LearnerState, sample: Callable[[np.ndarray], Transition], step: int
     ) -> dict[str, float]:
         """What a row of metrics says of the networks at this step; nothing if no look is due.
 
@@ -279,7 +275,8 @@ class Inspection:
         """
         if not self._config.passes(step, EVERY) or step <= self._config.learns_after:
             return {}
-        words = _words(self._learner.minibatches, self._size)(key_of(seed, INSPECTION), step)
+        key = key_of(self._config.seed, INSPECTION)
+        words = _words(self._learner.minibatches, self._size)(key, step)
         batches = sample(np.asarray(words))
         look = _compiled(self._learner, self._config.batch_size)
         return {name: float(x) for name, x in look(state, batches, np.int32(step)).items()}

@@ -18,7 +18,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -71,7 +71,6 @@ from momentum_rl.training.evaluation import Evaluation
 from momentum_rl.version import __version__
 
 REPLAY, CHECKPOINTS = "replay", "checkpoint"
-OPEN_FILES = 7  # of a run: the lock, rows of three kinds, TensorBoard's, two of the replay
 LEFTOVERS = (RUN_LOCK, REPLAY, STATUS)  # what a run that died before it began may leave
 RESULTS = (METRICS, TIMING, EVALUATION, EVALUATIONS, AGENT_FILE, BEST_FILE)
 WRITTEN = (CONFIG, STATUS, VERSIONS, *RESULTS)
@@ -79,6 +78,8 @@ WRITTEN = (CONFIG, STATUS, VERSIONS, *RESULTS)
 FORMAT = 2  # of a checkpoint
 KEPT = 2
 SUFFIX = ".safetensors"
+
+T = TypeVar("T")
 
 log = logging.getLogger("movi")
 
@@ -448,26 +449,23 @@ def _checkpoint_digest(text: str, arrays: Mapping[str, np.ndarray]) -> str:
     return digest.hexdigest()
 
 
-def newest(
-    checkpoints: Sequence[Checkpoints], restore: Callable[[list[Saved]], None]
-) -> list[Saved] | None:
-    """Restores the newest checkpoint that all runs have and that is not damaged.
+def newest(checkpoints: Checkpoints, restore: Callable[[Saved], T]) -> T | None:
+    """Restores the newest checkpoint that is not damaged; what ``restore`` says of it.
 
     None if there is no checkpoint at all. A damaged one is passed over with a warning; if all are,
     that is an error: whoever has it decides what to do with the run. So is one that was forged, and
     makes no sense though its checksum is right.
     """
     damaged: list[Damaged] = []
-    common = sorted(set.intersection(*(set(c.steps()) for c in checkpoints)))
-    for step in reversed(common):
+    for step in reversed(checkpoints.steps()):
         try:
-            saved = [c.read(step) for c in checkpoints]
+            saved = checkpoints.read(step)
             try:
-                restore(saved)
+                restored = restore(saved)
             except (UserError, Interrupted):
                 raise
             except Exception as error:  # whatever loops and environments say to what makes no sense
-                file = checkpoints[0].file(step)
+                file = checkpoints.file(step)
                 raise Damaged(f"{file}: damaged ({type(error).__name__} {error})") from None
         except Damaged as error:
             damaged.append(error)
@@ -476,9 +474,8 @@ def newest(
             log.warning(
                 "movi: warning: went on from an earlier checkpoint: %s", one_line(str(one), 250)
             )
-        for c in checkpoints:
-            c.keep_until(step)
-        return saved
+        checkpoints.keep_until(step)
+        return restored
     if damaged:
         raise UserError(
             f"{damaged[0]}; no checkpoint can be resumed (without {CHECKPOINTS}/ the run begins "
@@ -488,7 +485,7 @@ def newest(
 
 
 class Checkpointer:
-    """Makes the checkpoints of runs that are in one loop (one, or one per seed).
+    """Makes the checkpoints of a run.
 
     One is due every so many agent steps; at the end of the run; when somebody asks to stop; and
     before the replay would overwrite what the older of the last two checkpoints needs.
@@ -496,7 +493,7 @@ class Checkpointer:
 
     def __init__(
         self,
-        directories: Sequence[RunDirectory],
+        directory: RunDirectory | None,
         every: int,
         stop: Stop,
         margin: int,
@@ -507,8 +504,7 @@ class Checkpointer:
         ``headroom`` gives the steps until the replay's files overwrite what a snapshot of theirs
         refers to.
         """
-        self._directories = directories
-        self._checkpoints = [directory.checkpoints for directory in directories if every]
+        self._directory = directory if every else None
         self._every, self._stop = every, stop
         self._margin, self._headroom = margin, headroom
         self._replays: list[Mapping[str, Any]] = []  # their snapshots in the last checkpoints
@@ -517,37 +513,36 @@ class Checkpointer:
     def begin(self, step: int) -> None:
         """Starts at this step, and notes what the checkpoints on disk need of the replay."""
         self.step = step
-        for old in self._checkpoints[0].steps() if self._checkpoints else ():
+        if self._directory is None:
+            return
+        checkpoints = self._directory.checkpoints
+        for old in checkpoints.steps():
             with suppress(Exception):  # one that makes no sense needs nothing
-                replay = self._checkpoints[0].read(old).state["replay"]
+                replay = checkpoints.read(old).state["replay"]
                 self._headroom(replay)
                 self._replays.append(replay)
 
     def steps_left(self, step: int) -> int:
         """Agent steps until the next checkpoint is due."""
-        if not self._checkpoints:
+        if self._directory is None:
             return sys.maxsize
         return min([self.step + self._every - step, *map(self._headroom, self._replays[-KEPT:])])
 
-    def check(self, step: int, last: bool, content: Callable[[], Sequence[Saved]]) -> None:
+    def check(self, step: int, last: bool, content: Callable[[], Saved]) -> None:
         """Makes a checkpoint if one is due; raises ``Interrupted`` if somebody asks to stop.
 
         The loop can be saved at this step, which may be its last.
         """
         signal = self._stop()
         due = last or signal is not None or self.steps_left(step) < self._margin
-        if due and self._checkpoints and step > self.step:
-            self.save(step, content())
+        if due and self._directory is not None and step > self.step:
+            arrays, state = content()
+            written = {**state, "written": self._directory.written()}
+            self._directory.checkpoints.write(step, Saved(arrays, written))
+            self.step = step
+            self._replays = [*self._replays, state["replay"]][-KEPT:]
         if signal is not None:
             raise Interrupted(f"interrupted at step {step:,}", signal)
-
-    def save(self, step: int, contents: Sequence[Saved]) -> None:
-        """Makes a checkpoint of every run."""
-        for directory, checkpoints, saved in zip(self._directories, self._checkpoints, contents):
-            state = {**saved.state, "written": directory.written()}
-            checkpoints.write(step, Saved(saved.arrays, state))
-        self.step = step
-        self._replays = [*self._replays, contents[0].state["replay"]][-KEPT:]
 
 
 # A run that goes on ----------------------------------------------------------------------------

@@ -1,10 +1,9 @@
 """Train an agent, or go on training it: what ``momentum_rl.train`` and all commands call.
 
-A run goes from its beginning or its newest checkpoint to its end, whatever loop it is in. A loop
-trains one agent for each of its seeds, which take the same steps at the same time. The host loop
-has one seed and steps environments on the host; the fused loop has any number and runs in compiled
-chunks. Of both are used ``step`` and ``updates``; ``begin`` or ``restore``, then ``advance``; and
-of seed i ``row``, ``diverged``, ``parameters`` and ``snapshot``.
+A run goes from its beginning or its newest checkpoint to its end, whatever loop it is in. The host
+loop steps environments on the host; the fused loop runs in compiled chunks. Of both are used
+``step`` and ``updates``; ``begin`` or ``restore``, then ``advance``; and ``row``, ``diverged``,
+``parameters``, ``snapshot`` and ``headroom``.
 """
 
 import logging
@@ -27,7 +26,6 @@ from momentum_rl.envs.jax_env import JaxEnvironment
 from momentum_rl.errors import Interrupted, Unwritable, UserError, door
 from momentum_rl.plumbing.progress import Display, display
 from momentum_rl.plumbing.signals import Stop, never
-from momentum_rl.plumbing.sizes import allow_files
 from momentum_rl.runs.config import Config
 from momentum_rl.runs.files import EVALUATION, Status, holds_run
 from momentum_rl.spaces import Environment
@@ -43,7 +41,6 @@ from momentum_rl.training.evaluation import Discounted, Evaluation, evaluate
 from momentum_rl.training.kept import Best, Copies, best_in
 from momentum_rl.training.loop import Warnings
 from momentum_rl.training.run_directory import (
-    OPEN_FILES,
     Checkpointer,
     Result,
     RunDirectory,
@@ -67,10 +64,10 @@ class Watcher:
 
     def progress(self, loop: Any) -> None:
         """After every vector step; in the fused loop, after every chunk. ``loop.step`` and
-        ``loop.updates`` are the agent steps and the updates of each seed so far."""
+        ``loop.updates`` are the agent steps and the updates of the run so far."""
 
     def row(self, row: dict[str, Any]) -> None:
-        """After every iteration of every seed."""
+        """After every iteration."""
 
 
 @door
@@ -112,9 +109,8 @@ def train(
     """
     config = known_config(config, algorithm, trust)
     overrides = Overrides(environment, make_environment, network, optimiser, trust, algorithm)
-    outs = None if out is None else [out]
     with watching(watcher, config) as hears:
-        return _train(config, [config.seed], outs, overrides, hears, stop)[0]
+        return _train(config, None if out is None else Path(out), overrides, hears, stop)
 
 
 @door
@@ -131,16 +127,15 @@ def train_seeds(
     stop: Stop = never,
     trust: Collection[str] = (),
 ) -> list[Result]:
-    """Trains one agent per seed; each is that of its own single run.
+    """Trains one agent per seed, one after the other; each is that of its own single run.
 
-    On JAX-native environments the seeds run side by side, each on its own device as far as there
-    are as many (``prepare_fused``); elsewhere one after the other.
+    Several at once are a sweep: ``momentum_rl.sweeps.drive.run_sweep``.
 
     Args:
       config: the runs' config; its seed is replaced by each of ``seeds``.
       seeds: different seeds.
       outs: a run directory for each seed; None writes nothing. Runs that are there go on, as in
-        ``train``: those side by side from the newest checkpoint that all have.
+        ``train``.
       algorithm, network, optimiser, watcher, stop, trust: as in ``train``.
       environment: your own, in place of the config's.
     """
@@ -148,142 +143,91 @@ def train_seeds(
         raise UserError(f"seeds: {list(seeds)}, expected at least one, all different")
     config = known_config(config, algorithm, trust)
     overrides = Overrides(environment, None, network, optimiser, trust, algorithm)
+    paths = [None] * len(seeds) if outs is None else [Path(out) for out in outs]
+    runs = [(replace(config, seed=seed), path) for seed, path in zip(seeds, paths, strict=True)]
+    for one, path in runs:  # all before the first is trained
+        known_run(one, path)
     with watching(watcher, config) as hears:
-        if overrides.is_fused(config):
-            return _train(config, seeds, outs, overrides, hears, stop)
-        results = []
-        for i, seed in enumerate(seeds):
-            one = replace(config, seed=seed)
-            out = None if outs is None else [outs[i]]
-            results += _train(one, [seed], out, overrides, hears, stop)
-        return results
+        return [_train(one, path, overrides, hears, stop) for one, path in runs]
+
+
+def known_run(
+    config: Config, path: Path | None, announce: Callable[[str], None] = lambda line: None
+) -> Config:
+    """The config with which a run begins or goes on in a directory; UserError if it cannot."""
+    if path is None:
+        return config
+    if holds_run(path):
+        return continued(path, config, announce)
+    check_free(path)
+    return config
 
 
 def _train(
-    config: Config,
-    seeds: Sequence[int],
-    outs: Sequence[str | Path] | None,
-    overrides: Overrides,
-    watcher: Watcher,
-    stop: Stop,
-) -> list[Result]:
-    """The runs of some seeds in one loop, as far as they have not ended."""
-    paths = [Path(out) for out in outs or ()]
-    configs = [replace(config, seed=seed) for seed in seeds]
-    for i, path in enumerate(paths):
-        if holds_run(path):
-            configs[i] = continued(path, configs[i], watcher.announce)
-        else:
-            check_free(path)
-    if len({replace(one, seed=0) for one in configs}) > 1:
-        raise UserError("seeds: their runs have different kappa, expected to be extended together")
-    ended = {i for i, path in enumerate(paths) if holds_run(path) and has_ended(path, configs[i])}
-    results = {i: result_of(paths[i], overrides.network) for i in ended}
-    for i, result in results.items():
+    config: Config, path: Path | None, overrides: Overrides, watcher: Watcher, stop: Stop
+) -> Result:
+    """A run, as far as it has not ended."""
+    config = known_run(config, path, watcher.announce)
+    if path is not None and holds_run(path) and has_ended(path, config):
+        result = result_of(path, overrides.network)
         if overrides.learner:
             what = configured_learner(
-                configs[i], result.agent.spaces, overrides.network, overrides.optimiser
+                config, result.agent.spaces, overrides.network, overrides.optimiser
             )
-            check_learner(paths[i], what.fingerprint)
-    if len(ended) == len(seeds):
-        return [results[i] for i in range(len(seeds))]
-    rest = [i for i in range(len(seeds)) if i not in results]
-    left, runs = [configs[i] for i in rest], [paths[i] for i in rest if paths]
-    allow_files(OPEN_FILES * (len(runs) + 10))  # and as many as ten runs for everything else
-    with ExitStack() as stack:
-        run = stack.enter_context(built(left, runs, overrides, watcher.announce))
-        directories = [
-            stack.enter_context(closing(RunDirectory(path, one, run.what.fingerprint)))
-            for path, one in zip(runs, left)
-        ]
-        results |= dict(zip(rest, drive(run, directories, watcher, stop)))
-    return [results[i] for i in range(len(seeds))]
+            check_learner(path, what.fingerprint)
+        return result
+    with built(config, path, overrides, watcher.announce) as run:
+        if path is None:
+            return drive(run, None, watcher, stop)
+        with closing(RunDirectory(path, config, run.what.fingerprint)) as directory:
+            return drive(run, directory, watcher, stop)
 
 
 # From the beginning to the end ------------------------------------------------------------------
 
 
-def drive(
-    built: Built, directories: Sequence[RunDirectory], watcher: Watcher, stop: Stop
-) -> list[Result]:
-    """Trains to the end; the results in the seeds' order.
+def drive(built: Built, directory: RunDirectory | None, watcher: Watcher, stop: Stop) -> Result:
+    """Trains to the end.
 
-    There is a directory for each seed, or none. ``stop`` is asked often; a signal's number makes
-    the runs stop with a checkpoint and ``Interrupted``.
+    ``stop`` is asked often; a signal's number makes the run stop with a checkpoint and
+    ``Interrupted``.
     """
-    loop, config = built.loop, built.configs[0]
-    runs = [
-        _Run(built, i, directories[i] if directories else None, watcher, stop)
-        for i in range(len(built.configs))
-    ]
-    _begin(runs, loop, directories, watcher)
-    with _status_on_error(runs, directories, loop):
+    loop, config = built.loop, built.config
+    run = _Run(built, directory, watcher, stop)
+    run.begin()
+    with _status_on_error(directory, loop):
         checkpointer = Checkpointer(
-            directories, config.checkpoint_every, stop, config.num_envs, loop.headroom
+            directory, config.checkpoint_every, stop, config.num_envs, loop.headroom
         )
         checkpointer.begin(loop.step)
 
         def on_saveable(loop: Loop) -> None:
-            last = loop.step == config.steps
-            checkpointer.check(loop.step, last, lambda: [run.content() for run in runs])
+            checkpointer.check(loop.step, loop.step == config.steps, run.content)
 
         def steps_left(loop: Loop) -> int:
             return checkpointer.steps_left(loop.step)
 
-        while going := [run for run in runs if run.result is None]:
-            done = max(len(run.rows) for run in going)
-            until = min(config.steps, (done + 1) * config.iteration_steps)
-            while loop.step < until and not all(loop.diverged(i) for i in range(len(runs))):
-                for run in runs:
-                    run.copy()
-                due = runs[0].copies.next(loop.step) if config.average else until
-                loop.advance(min(due, until), watcher.progress, on_saveable, steps_left)
-            for run in runs:
+        while run.result is None:
+            until = min(config.steps, (len(run.rows) + 1) * config.iteration_steps)
+            while loop.step < until and not loop.diverged():
                 run.copy()
-            for run in going:
-                run.end_iteration(until)
-        results = [run.result for run in runs if run.result is not None]
-        for directory, result in zip(directories, results):
-            if result.status == "diverged" or not directory.checkpoints.steps():
-                shutil.rmtree(directory.replay, ignore_errors=True)
-        return results
-
-
-def _begin(
-    runs: Sequence["_Run"], loop: Loop, directories: Sequence[RunDirectory], watcher: Watcher
-) -> None:
-    """From the newest checkpoint that all have, or from the beginning."""
-    notices: list[str] = []
-
-    def restore(saved: list[Saved]) -> None:
-        loop.restore(saved)
-        notices[:] = [run.restore(one) for run, one in zip(runs, saved)]
-
-    if directories and runs[0].config.checkpoint_every:
-        checkpoints = [directory.checkpoints for directory in directories]
-        if newest(checkpoints, restore) is not None:
-            watcher.announce(f"goes on from the checkpoint of step {loop.step:,}")
-            for notice in dict.fromkeys(filter(None, notices)):
-                watcher.announce(notice)
-            return
-    loop.begin()
-    for directory in directories:
-        directory.begin()
+                due = run.copies.next(loop.step) if config.average else until
+                loop.advance(min(due, until), watcher.progress, on_saveable, steps_left)
+            run.copy()
+            run.end_iteration(until)
+    diverged = run.result.status == "diverged"
+    if directory is not None and (diverged or not directory.checkpoints.steps()):
+        shutil.rmtree(directory.replay, ignore_errors=True)
+    return run.result
 
 
 class _Run:
-    """One seed's run: its rows, its files and its end."""
+    """A run's rows, its files and its end."""
 
     def __init__(
-        self,
-        built: Built,
-        i: int,
-        directory: RunDirectory | None,
-        watcher: Watcher,
-        stop: Stop,
+        self, built: Built, directory: RunDirectory | None, watcher: Watcher, stop: Stop
     ) -> None:
-        self.config = built.configs[i]
-        self._built, self._loop, self._i = built, built.loop, i
+        self.config, self._built, self._loop = built.config, built, built.loop
         self._directory, self._watcher, self._stop = directory, watcher, stop
         self.rows: list[dict[str, Any]] = []
         self.copies = Copies(self.config.average, self.config.average_every)
@@ -293,17 +237,31 @@ class _Run:
         self._warnings = Warnings(self.config, self._valued)
         self.result: Result | None = None
 
+    def begin(self) -> None:
+        """Starts from the newest checkpoint, or from the beginning."""
+        if self._directory is not None and self.config.checkpoint_every:
+            notice = newest(self._directory.checkpoints, self._restore)
+            if notice is not None:
+                self._watcher.announce(f"goes on from the checkpoint of step {self._loop.step:,}")
+                if notice:
+                    self._watcher.announce(notice)
+                return
+        self._loop.begin()
+        if self._directory is not None:
+            self._directory.begin()
+
     def content(self) -> Saved:
         """What a checkpoint holds of the run."""
-        arrays, state = self._loop.snapshot(self._i)
+        arrays, state = self._loop.snapshot()
         saved = self.copies.saved_with(Saved(arrays, {**state, "saved": self._saved}))
         return self._best.saved_with(saved)
 
-    def restore(self, saved: Saved) -> str:
-        """Goes on from a checkpoint that the loop has restored; a notice, or ""."""
+    def _restore(self, saved: Saved) -> str:
+        """Goes on from a checkpoint; a notice, or ""."""
         assert self._directory is not None
+        self._loop.restore(saved)
         self._saved = int(saved.state["saved"])
-        agent = self._built.agent(self._i, 0)
+        agent = self._built.agent(0)
         self.copies = self.copies.restored(saved, agent)
         content = best_in(saved)
         notice = self._directory.begin(self._loop.step, saved.state["written"], content)
@@ -320,11 +278,11 @@ class _Run:
         """Keeps a copy of the network that acts, if one is due."""
         step = self._loop.step
         if self.config.average and self.copies.is_due(step):
-            self.copies = self.copies.with_one_of(self._built.agent(self._i, step), step)
+            self.copies = self.copies.with_one_of(self._built.agent(step), step)
 
     def end_iteration(self, until: int) -> None:
         """Writes a row of metrics, and does what is due at the end of an iteration."""
-        row = self._loop.row(self._i, until, len(self.rows))
+        row = self._loop.row(until, len(self.rows))
         step = int(row["step"])
         played = self._evaluate_on_the_way(step) if self.config.evaluates_at(step) else None
         if played is not None and self._valued:
@@ -332,19 +290,18 @@ class _Run:
         self.rows.append(row)
         self._watcher.row(row)
         for notice in self._warnings.after(row):
-            seed = f"seed {self.config.seed}: " if len(self._built.configs) > 1 else ""
-            log.warning("movi: warning: %s%s", seed, notice)
+            log.warning("movi: warning: %s", notice)
         if self._directory is not None:
             self._directory.row(row)
             if step - self._saved >= self.config.save_every:
-                self._directory.write(AGENT_FILE, encoded(self._built.agent(self._i, step)))
+                self._directory.write(AGENT_FILE, encoded(self._built.agent(step)))
                 self._saved = step
-        if self._loop.diverged(self._i) or until == self.config.steps:
+        if self._loop.diverged() or until == self.config.steps:
             self._end(step)
 
     def _evaluate_on_the_way(self, step: int) -> Evaluation:
         """Evaluates the agent, and keeps it if it is the best so far."""
-        agent = self._built.agent(self._i, step)
+        agent = self._built.agent(step)
         played = self._evaluation(agent, step)
         before, self._best = self._best, self._best.after(agent, played)
         if self._directory is not None:
@@ -355,8 +312,8 @@ class _Run:
 
     def _end(self, step: int) -> None:
         """Saves and evaluates the agent, and writes how the run ended."""
-        directory, diverged = self._directory, self._loop.diverged(self._i)
-        agent = self._built.agent(self._i, step)
+        directory, diverged = self._directory, self._loop.diverged()
+        agent = self._built.agent(step)
         if directory is not None:
             directory.write(AGENT_FILE, encoded(agent))
         evaluation = None
@@ -400,35 +357,31 @@ class _Run:
 
 
 @contextmanager
-def _status_on_error(
-    runs: Sequence[_Run], directories: Sequence[RunDirectory], loop: Loop
-) -> Iterator[None]:
-    """Writes what stops runs into their status; the error's line then says how to resume them."""
+def _status_on_error(directory: RunDirectory | None, loop: Loop) -> Iterator[None]:
+    """Writes what stops a run into its status; the error's line then says how to resume it."""
     try:
         yield
     except BaseException as error:
-        going = [one for one, run in zip(directories, runs) if run.result is None]
+        if directory is None:
+            raise
         stopped = isinstance(error, KeyboardInterrupt | Interrupted)
-        for directory in going:
-            with suppress(UserError):  # a full disk: the status stays "running"
-                if stopped:
-                    directory.status("interrupted", loop.step, f"interrupted at step {loop.step}")
-                else:
-                    directory.status("failed", loop.step, repr(error))
-        if going and isinstance(error, Interrupted | Unwritable):
-            line = f"{error}; {_how_to_resume(directories)}"
+        with suppress(UserError):  # a full disk: the status stays "running"
+            if stopped:
+                directory.status("interrupted", loop.step, f"interrupted at step {loop.step}")
+            else:
+                directory.status("failed", loop.step, repr(error))
+        if isinstance(error, Interrupted | Unwritable):
+            line = f"{error}; {_how_to_resume(directory)}"
             if isinstance(error, Interrupted):
                 raise Interrupted(line, error.signal) from None
             raise Unwritable(line) from None
         raise
 
 
-def _how_to_resume(directories: Sequence[RunDirectory]) -> str:
-    paths = [directory.path for directory in directories]
-    where = paths[0].parent if len(paths) > 1 else paths[0]
-    steps = set.intersection(*(set(directory.checkpoints.steps()) for directory in directories))
-    since = f"from its checkpoint of step {max(steps):,}" if steps else "from the beginning"
-    return f"`movi resume {where}` goes on {since}"
+def _how_to_resume(directory: RunDirectory) -> str:
+    steps = directory.checkpoints.steps()
+    since = f"from its checkpoint of step {steps[-1]:,}" if steps else "from the beginning"
+    return f"`movi resume {directory.path}` goes on {since}"
 
 
 # Progress ---------------------------------------------------------------------------------------
