@@ -112,9 +112,6 @@ def _end(line: str, status: int) -> int:
 def program() -> int:
     """``movi`` as a process of its own, which a signal ends at any moment; the exit status."""
     _open_streams()
-    # Until the command listens, an interrupt ends the process as any other: without a traceback.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
     status = main()
     if status > 128:  # by a signal: compiled code may still run, and would crash in a tear-down
         for stream in (sys.stdout, sys.stderr):
