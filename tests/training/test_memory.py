@@ -25,14 +25,14 @@ memory = Memory()
 train(Config("dqn", sys.argv[2], steps=int(sys.argv[1]), iteration_steps=2_000,
              replay_capacity=2_000, learning_starts=100, update_period=4, hidden=(16,),
              final_episodes=0, checkpoint_every=500), sys.argv[3], watcher=memory)
-print(memory.seen[2], memory.seen[-1])
+print(memory.seen[4], memory.seen[-1])  # from the first look at the networks on
 """
 
 
 @pytest.mark.parametrize(
     ("steps", "env"),
     [
-        (10_000, "CartPole-v1"),
+        (16_000, "CartPole-v1"),
         pytest.param(210_000, "CartPole-v1", marks=pytest.mark.slow),
         pytest.param(210_000, "gymnax/CartPole-v1", marks=pytest.mark.slow),
     ],
