@@ -44,3 +44,13 @@ def test_each_command_ends_well_on_what_those_before_it_wrote(tmp_path, monkeypa
         if extra is None or find_spec(extra) is not None:
             status, said = main(line.split()), capsys.readouterr()
             assert (status, bool(said.out)) == (0, True), (line, said.err)
+
+
+def test_no_command_writes_over_the_mdp_that_it_reads(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(["mdp", "garnet", "--states", "10", "--out", "g.npz"]) == 0
+    before = (tmp_path / "g.npz").read_bytes()
+    for command in ("solve", "bounds"):
+        assert main([command, "g.npz", "--out", "g.npz"]) == 2
+        assert "out: g.npz is the MDP itself, expected another file" in capsys.readouterr().err
+    assert (tmp_path / "g.npz").read_bytes() == before

@@ -33,6 +33,11 @@ def test_a_capped_schedule_is_the_other_up_to_its_largest_beta():
     assert refusal(Capped, Mean(), 1.0) == "most: 1.0, expected a number in [0, 1)"
 
 
+def test_no_schedule_of_an_average_reaches_one():
+    for rho in (1.5, 2.0, 10.0):
+        assert all(Smoothing(rho)(k) < 1 for k in (50, 100, 10_000))
+
+
 def test_the_mean_weighs_one_half_two_thirds_and_so_on():
     assert [Mean()(k) for k in (0, 1, 2, 3, 99)] == [0, 1 / 2, 2 / 3, 3 / 4, 0.99]
 

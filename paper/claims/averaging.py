@@ -142,7 +142,8 @@ def law_is_best(data: Averaging) -> Finding:
     return Finding(
         "Rule: the law's β, (1 − β)²/β = σ_η²/σ_q², loses at most 10 % against the best constant β "
         "in at least 90 % of the cells. The paper has no errors of h.",
-        f"{held}: {good} of {cells} cells. With the part of q's noise that is new in each "
+        f"{held}: {good} of {cells} cells (without errors of h the law says k/(k+1) "
+        f"itself). With the part of q's noise that is new in each "
         f"iteration in place of all of it: {new} of {cells}.",
     )
 

@@ -118,8 +118,8 @@ def test_the_table_is_read_as_it_was_written(tmp_path):
 
 
 def test_the_rules_are_applied_as_they_are_written():
-    assert averaging.law_is_best(made_up()).seen.startswith("Held: 4 of 4 cells.")
-    assert averaging.law_is_best(made_up(law=1.11)).seen.startswith("Not held: 0 of 4 cells.")
+    assert averaging.law_is_best(made_up()).seen.startswith("Held: 4 of 4 cells ")
+    assert averaging.law_is_best(made_up(law=1.11)).seen.startswith("Not held: 0 of 4 cells ")
     assert "each iteration in place of all of it: 4 of 4" in averaging.law_is_best(made_up()).seen
     assert averaging.measured_is_good(made_up()).seen.startswith("Held: 6 of 6 cells; the worst")
     bad = averaging.measured_is_good(made_up(worst=1.2)).seen

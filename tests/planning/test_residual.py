@@ -199,12 +199,33 @@ def test_common_errors_make_the_schemes_of_a_comparison_the_traces_losses(monkey
         ("gaussian:-1", "errors: 'gaussian:-1', expected gaussian:SIZE"),
         ("ar1:0.1:2", "errors: 'ar1:0.1:2', expected gaussian:SIZE"),
         ("gaussian:inf", "errors: 'gaussian:inf', expected gaussian:SIZE"),
-        (np.zeros((2, 3)), "errors: an array (2, 3), expected finite numbers (3, 2, 4, 3)"),
-        (np.full((3, 2, 4, 3), np.nan), "errors: an array (3, 2, 4, 3), expected finite numbers"),
+        (np.zeros((2, 3)), "errors: shape (2, 3), expected (3, 2, 4, 3)"),
+        ([[1.0], [1.0, 2.0]], "errors: "),
+        (np.full((3, 2, 4, 3), 1j), "errors: dtype complex128, expected numbers"),
+        (lambda k, tables: 1.0, "errors: a function's (), expected an array (2, 4, 3)"),
+        (np.full((3, 2, 4, 3), np.nan), "errors: not all finite, expected finite numbers"),
     ],
 )
 def test_impossible_errors_are_refused(given, line):
     assert refusal(trace, batch(1, 2), scheme("movi"), 3, errors=given).startswith(line)
+
+
+def test_a_function_of_an_average_is_asked_of_the_schemes_that_have_one():
+    given = {"average_errors": lambda k, tables: 0.1 * tables["h"], "iterations": 3}
+    both = compare_schemes(batch(1, 2), ["avi", "movi"], **given)
+    alone = compare_schemes(batch(1, 2), ["movi"], **given)
+    np.testing.assert_array_equal(both.l1[1], alone.l1[0])
+
+
+def test_a_run_of_another_scheme_has_no_residual():
+    mdps = batch(1, 2)
+    line = refusal(residual, mdps, trace(mdps, scheme("sql"), 3))
+    assert line.startswith("run: Theorem 1 is not proven for sql")
+
+
+def test_a_schedule_is_given_once():
+    line = refusal(scheme, "movi:beta_max=0.5", Constant(0.9))
+    assert line.endswith("but the scheme movi:beta_max=0.5 has one of its own")
 
 
 def test_errors_of_an_average_need_one():

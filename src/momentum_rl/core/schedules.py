@@ -93,7 +93,7 @@ class Smoothing:
         # Written so that no power overflows: (ρ^k − 1)/(ρ^k − 1/ρ) for ρ > 1.
         if self.rho > 1:
             small = self.rho ** (-1.0 * step)
-            return (1 - small) / (1 - small / self.rho)
+            return _below_one((1 - small) / (1 - small / self.rho))
         power = self.rho ** (1.0 * step)
         return self.rho * (1 - power) / (1 - self.rho * power)
 

@@ -12,10 +12,9 @@ from momentum_rl.envs.jax_env import JaxEnvironment, JaxOutcome
 from momentum_rl.errors import UserError, check_count, door
 from momentum_rl.mdp.model import FiniteMDP
 from momentum_rl.mdp.operators import cuts
-from momentum_rl.spaces import ObservationSpace, Spaces
+from momentum_rl.spaces import LONGEST, ObservationSpace, Spaces
 
-HORIZONS = 10
-"""The longest episode, in multiples of 1/(1 − γ): what comes later hardly counts."""
+HORIZONS = 10  # the longest episode, in multiples of 1/(1 − γ): what comes later hardly counts
 
 
 class State(NamedTuple):
@@ -57,7 +56,7 @@ def finite_environment(
     first = _first(mdp, ends, start)
     check_count("limit", limit)
     if limit is None:
-        limit = round(HORIZONS / (1 - float(mdp.discount)))
+        limit = min(LONGEST, round(HORIZONS / (1 - float(mdp.discount))))
     # float64 tables made here would be float32 in a training loop: integers decide instead.
     successors = jnp.asarray(mdp.successors, jnp.int32)
     edges, rewards = jnp.asarray(cuts(mdp.probabilities)), jnp.asarray(mdp.rewards, jnp.float32)
@@ -124,4 +123,6 @@ def _seen(
     if len({(one.shape, one.dtype) for one in images}) > 1:
         raise UserError("image: of several shapes or dtypes, expected one")
     table = np.stack(images)
+    if table.dtype.kind not in "buif" or table.dtype.itemsize == 8:
+        raise UserError(f"image: of {table.dtype}, expected numbers of at most 32 bits")
     return ObservationSpace(table.shape[1:], str(table.dtype)), jnp.asarray(table)

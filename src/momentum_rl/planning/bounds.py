@@ -10,23 +10,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from tyro.conf import Positional, arg
 
-from momentum_rl.errors import check_count
+from momentum_rl.errors import UserError
 from momentum_rl.plumbing.files import file_to_write, write_aside, writing
 
 if TYPE_CHECKING:
     import numpy as np
-
-ERRORS = "KIND:SIZE"
 
 
 @dataclass(frozen=True, kw_only=True)
 class Bounds:
     """MoVI's loss on a finite MDP beside Theorem 1, for any β and with errors of the average.
 
-    Columns, each a sup norm at iteration n: loss of the policy used in it; theorem_1, the largest
-    entry of the bound; supremum, the bound by norms: (the next six added up)/(1 − γ). On the upper
-    side drift of q, noise of q, errors of h; on the lower side what is left of the start, noise,
-    errors of h.
+    Columns: iteration n; beta, of the average that its policy is read from (0 at first); and sup
+    norms: loss of that policy; theorem_1, the largest entry of the bound; supremum, the next six
+    added up, over 1 − γ. On the upper side drift of q, noise of q, errors of h; on the lower side
+    what is left of the start, noise, errors of h.
     """
 
     file: Positional[Annotated[Path, arg(metavar="FILE")]]
@@ -39,10 +37,10 @@ class Bounds:
     """K."""
     samples: int = 1
     """Samples per (s, a) and iteration; 0 takes exact expectations."""
-    errors: Annotated[str | None, arg(metavar=ERRORS)] = None
+    errors: Annotated[str | None, arg(metavar="KIND:SIZE")] = None
     """ε_k beside those of sampling: gaussian:SIZE, bias:SIZE, heavy-tailed:SIZE or
     ar1:SIZE:CORRELATION."""
-    average_errors: Annotated[str | None, arg(metavar=ERRORS)] = None
+    average_errors: Annotated[str | None, arg(metavar="KIND:SIZE")] = None
     """η_k, errors of the average, in the same words."""
     seed: int = 0
     """Seed of samples and errors."""
@@ -55,17 +53,11 @@ class Bounds:
         from momentum_rl.mdp.files import load_mdp
         from momentum_rl.planning.engine import scheme
         from momentum_rl.planning.theory import beside_theorem_1, trace
-        from momentum_rl.plumbing.sizes import require
 
-        if self.out is not None:
-            file_to_write(self.out)
-        check_count("iterations", self.iterations)
+        if self.out is not None and file_to_write(self.out) == self.file.resolve():
+            raise UserError(f"out: {self.out} is the MDP itself, expected another file")
         options = MomentumValueIteration(beta=self.beta, beta_max=self.beta_max)
         mdp = load_mdp(self.file)
-        require(
-            f"{self.iterations:,} iterations",
-            memory=64 * self.iterations * mdp.states * mdp.actions,
-        )
         run = trace(
             mdp.as_batch(),
             scheme(options),

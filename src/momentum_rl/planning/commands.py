@@ -122,8 +122,8 @@ class Solve:
         from momentum_rl.mdp.files import load_mdp, npz_to_write, write_arrays
         from momentum_rl.mdp.solve.solution import policy_value
 
-        if self.out is not None:
-            npz_to_write(self.out)
+        if self.out is not None and npz_to_write(self.out) == self.file.resolve():
+            raise UserError(f"out: {self.out} is the MDP itself, expected another file")
         check_count("samples", self.samples)
         check_count("iterations", self.iterations)
         check_count("horizon", self.horizon)

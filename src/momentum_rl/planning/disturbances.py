@@ -31,12 +31,10 @@ from jax import Array
 
 from momentum_rl.core.values import NUMBER
 from momentum_rl.errors import UserError
+from momentum_rl.mdp.checks import check_shape, floats
 from momentum_rl.planning.engine import Read, Sampler, Scheme, Update, update
 
-KINDS = (
-    "gaussian:SIZE, bias:SIZE, heavy-tailed:SIZE or ar1:SIZE:CORRELATION (of at least 0; up to 1)"
-)
-HEAVY = 1.5  # degrees of freedom of Student's t: a mean, and no variance
+KINDS = "gaussian:SIZE, bias:SIZE, heavy-tailed:SIZE or ar1:SIZE:CORRELATION"
 _PURPOSE = np.uint32(2**32 - 1)  # no iteration: draws of errors share no key with samples
 
 
@@ -49,15 +47,15 @@ class Errors:
     correlation: float = 0.0
     """From one iteration to the next; 1 is a bias."""
     heavy: bool = False
-    """Student's t with 1.5 degrees of freedom in place of a normal distribution."""
+    """Student's t with 1.5 degrees of freedom, which has a mean and no variance."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.size) and self.size >= 0 and 0 <= self.correlation <= 1):
             raise UserError(f"errors: {self}, expected a size ≥ 0 and a correlation in [0, 1]")
 
     @classmethod
-    def read(cls, text: str) -> "Errors":
-        """What a text such as ``gaussian:0.1`` means."""
+    def read(cls, text: str, name: str = "errors") -> "Errors":
+        """What a text such as ``gaussian:0.1`` means; ``name`` is what it is given as."""
         kind, *parts = text.split(":")
         try:
             numbers = [float(part) for part in parts]
@@ -72,11 +70,11 @@ class Errors:
             }
             return made[kind]
         except (ValueError, KeyError):
-            raise UserError(f"errors: {text!r}, expected {KINDS}") from None
+            raise UserError(f"{name}: {text!r}, expected {KINDS}") from None
 
     def drawn(self, key: Array, shape: tuple[int, ...], before: Array, first: Array) -> Array:
         """The next errors, given those before; ``first`` where there are none before."""
-        z = jax.random.t(key, HEAVY, shape) if self.heavy else jax.random.normal(key, shape)
+        z = jax.random.t(key, 1.5, shape) if self.heavy else jax.random.normal(key, shape)
         c = jnp.where(first, 0.0, self.correlation)
         return c * before + jnp.sqrt(1 - c**2) * self.size * z
 
@@ -98,8 +96,7 @@ class Source:
     """[iterations, N, A], or None."""
 
 
-Carried = tuple[Array | None, Array | None]
-"""ε_k and η_k, where there are any."""
+Carried = tuple[Array | None, Array | None]  # ε_k and η_k, where there are any
 
 
 class Disturbances(NamedTuple):
@@ -124,12 +121,13 @@ def _source(name: str, given: Given, shape: tuple[int, ...]) -> Source | None:
     if given is None:
         return None
     if isinstance(given, str):
-        given = Errors.read(given)
+        given = Errors.read(given, name)
     if isinstance(given, Errors) or callable(given):
         return Source(given, None)
-    values = np.asarray(given, float)
-    if values.shape != shape or not np.isfinite(values).all():
-        raise UserError(f"{name}: an array {values.shape}, expected finite numbers {shape}")
+    values = floats(name, given)
+    check_shape(name, values, shape)
+    if not np.isfinite(values).all():
+        raise UserError(f"{name}: not all finite, expected finite numbers")
     return Source(None, values.reshape(shape[0], -1, shape[-1]))
 
 
@@ -153,7 +151,7 @@ def disturbed_start(
     """The tables with η_0 in the average, and what is carried on."""
     shape = mdps.mdp.rewards.shape
     value, average = None if errors.value is None else jnp.zeros(shape), None
-    if errors.average is not None:
+    if errors.average is not None and averages(scheme):
         average = _now(errors.average, 1, mdps, tables, jnp.zeros(shape), jnp.asarray(0), 0)
         tables = _averaged(scheme, tables, average)
     return tables, (value, average)
@@ -181,8 +179,6 @@ def disturbed_update(
 
 
 def _averaged(scheme: Scheme, tables: dict[str, Array], errors: Array) -> dict[str, Array]:
-    if not averages(scheme):
-        return tables
     name = scheme.algorithm.preference
     return {**tables, name: tables[name].at[0].add(errors)}
 
@@ -209,4 +205,7 @@ def _now(
         return jax.vmap(of_member)(mdps.keys, mdps.per_member(before)).reshape(before.shape)
     assert source.how is not None
     now = source.how(k, {name: mdps.per_member(table[0]) for name, table in tables.items()})
+    expected = mdps.per_member(before).shape
+    if jnp.shape(now) != expected:
+        raise UserError(f"errors: a function's {jnp.shape(now)}, expected an array {expected}")
     return jnp.asarray(now, float).reshape(before.shape)

@@ -14,7 +14,7 @@ import numpy as np
 from jax import Array
 
 from momentum_rl.core.algorithm import Algorithm, Target
-from momentum_rl.core.catalogue import options_of
+from momentum_rl.core.catalogue import label, options_of
 from momentum_rl.core.options import Options, algorithm_of
 from momentum_rl.core.schedules import Mean, Schedule
 from momentum_rl.core.soft import Real, soft_policy
@@ -52,6 +52,8 @@ def scheme(which: str | Algorithm | Options, beta: Schedule | None = None) -> Sc
     options = options_of(which)
     if not options.takes_beta or beta is None:
         beta = options.schedule()
+    elif options.schedule() != Mean():
+        raise UserError(f"beta: {beta}, but the scheme {label(options)} has one of its own")
     return Scheme(algorithm_of(options), beta)
 
 

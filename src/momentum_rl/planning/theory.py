@@ -46,6 +46,7 @@ from momentum_rl.planning.disturbances import (
     disturbed_update,
 )
 from momentum_rl.planning.engine import Sampler, Scheme, member_keys, policy, sampler, start, update
+from momentum_rl.plumbing.sizes import require
 
 _SYSTEMS = 1 << 17  # entries of the linear systems in memory at a time, per thread
 
@@ -91,6 +92,9 @@ def trace(
     check_count("samples", samples, 0)
     check_seed(seed)
     check_average((scheme,), average_errors)
+    cells = members * mdps.states * mdps.actions
+    require(f"{samples:,} samples of each (s, a)", memory=16 * samples * cells)
+    require(f"{iterations:,} iterations", memory=64 * iterations * cells)
     with jax.enable_x64(True):
         policies, q, made, averaged = _trace(
             sampler(mdps, member_keys(seed, members)),
@@ -175,7 +179,7 @@ class Residual(NamedTuple):
         return sum([*self.above.values(), *self.below.values()]) / (1 - mdps.discount)
 
 
-def residual(mdps: FiniteMDP, run: Trace) -> Residual:
+def residual(mdps: FiniteMDP, run: Trace, *, unproven: bool = False) -> Residual:
     """The two-sided bound behind Theorem 1, for any β_k and for errors η_k of the average.
 
     With P_k for P_{π_k}, P_0 = P_1, β_0 = 0 and ε_0 = 0, and for k ≥ 1,
@@ -189,6 +193,7 @@ def residual(mdps: FiniteMDP, run: Trace) -> Residual:
     where R_0 = X_0 and C_k = T_{π_{k+1}} q_k − q_k. All of it is linear in the start X_0, in ε and
     in η, so each of them has a recursion of its own; `docs/theory.md` has the proof.
     """
+    _check_proven("Theorem 1", run, ("movi",), unproven, any_beta=True)
     eta = np.zeros_like(run.q) if run.average_errors is None else run.average_errors
     rows, cells = len(run.errors), (-1, mdps.actions)
     policies, errors = _flat(run)
@@ -207,8 +212,7 @@ def residual(mdps: FiniteMDP, run: Trace) -> Residual:
     )
 
 
-def _rates(run: Trace) -> np.ndarray:
-    """β_0 = 0, β_1, …, β_{K−1}."""
+def _rates(run: Trace) -> np.ndarray:  # β_0 = 0, β_1, …, β_{K−1}
     return np.array([0.0, *(float(run.scheme.rate(k)) for k in range(1, len(run.errors)))])
 
 
@@ -553,10 +557,9 @@ def theorem_1(
 
     ``optimal`` are optimal policies [M, S], if known already.
     """
-    _check_proven("Theorem 1", run, ("movi",), unproven, any_beta=True)
+    sides = residual(mdps, run, unproven=unproven)
     if optimal is None:
         optimal = certain_optimum(mdps).policy
-    sides = residual(mdps, run)
     result = np.empty(run.errors.shape)
     for m, mdp in enumerate(mdps):
         best = np.broadcast_to(optimal[m], run.policies[:-1, m].shape)

@@ -144,11 +144,14 @@ def train_seeds(
     config = known_config(config, algorithm, trust)
     overrides = Overrides(environment, None, network, optimiser, trust, algorithm)
     paths = [None] * len(seeds) if outs is None else [Path(out) for out in outs]
+    if len(paths) != len(seeds) or (outs is not None and len(set(paths)) < len(paths)):
+        raise UserError(f"outs: {len(paths)} directories, expected a different one for each seed")
     runs = [(replace(config, seed=seed), path) for seed, path in zip(seeds, paths, strict=True)]
     for one, path in runs:  # all before the first is trained
         known_run(one, path)
     with watching(watcher, config) as hears:
-        return [_train(one, path, overrides, hears, stop) for one, path in runs]
+        trained = (_train(one, path, overrides, hears, stop) for one, path in runs)
+        return [result._replace(loop=None) for result in trained]  # of which each has a replay
 
 
 def known_run(
