@@ -150,8 +150,7 @@ def train_seeds(
     for one, path in runs:  # all before the first is trained
         known_run(one, path)
     with watching(watcher, config) as hears:
-        trained = (_train(one, path, overrides, hears, stop) for one, path in runs)
-        return [result._replace(loop=None) for result in trained]  # of which each has a replay
+        return [_train(one, path, overrides, hears, stop) for one, path in runs]
 
 
 def known_run(
